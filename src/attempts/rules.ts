@@ -1,0 +1,60 @@
+import type { AttributionRule } from '../protocol/schema.js';
+import type { FailureSignals } from './signals.js';
+
+/** Whose fault a failure is (P12 to P14). */
+export type Attribution = 'infrastructure' | 'model' | 'undetermined';
+
+export interface Classification {
+  readonly attribution: Attribution;
+  /** The rule that fired; null when none did, which leaves the failure undetermined. */
+  readonly rule: string | null;
+}
+
+/** Conditions on what a candidate, a server or a log can write. They narrow a rule and never carry it (law 7). */
+const WEAK = new Set(['exception', 'text']);
+
+/**
+ * Attributes a failure by the protocol's rules, first match first. A rule that matches but whose signals do not
+ * suffice, or whose conditions are names and text alone, leaves the failure undetermined; so does no match (P14).
+ */
+export function classify(rules: readonly AttributionRule[], signals: FailureSignals): Classification {
+  const rule = rules.find((candidate) => matches(candidate.when, signals));
+  if (rule === undefined) return { attribution: 'undetermined', rule: null };
+  const carries = rule.sufficient && !isNameOnly(rule);
+  return { attribution: carries ? rule.attribute : 'undetermined', rule: rule.id };
+}
+
+/** Whether all of a rule's conditions are exception names or text (law 7: a name is not a cause). */
+export function isNameOnly(rule: AttributionRule): boolean {
+  return Object.keys(rule.when).every((condition) => WEAK.has(condition));
+}
+
+function matches(when: AttributionRule['when'], signals: FailureSignals): boolean {
+  return (
+    oneOf(when.stage, signals.stage) &&
+    oneOf(when.phase, signals.phase) &&
+    oneOf(when.cause, signals.cause) &&
+    statusIn(when.http_status, signals.http_status) &&
+    statusIn(when.embedded_status, signals.embedded_status) &&
+    oneOf(when.exit_status, signals.exit_status) &&
+    oneOf(when.signal, signals.signal) &&
+    (when.service_alive === undefined || when.service_alive === signals.service_alive) &&
+    oneOf(when.exception, signals.exception) &&
+    (when.text === undefined || (signals.text !== null && new RegExp(when.text, 'iu').test(signals.text)))
+  );
+}
+
+function oneOf<T>(allowed: T | readonly T[] | undefined, value: T | null): boolean {
+  if (allowed === undefined) return true;
+  if (value === null) return false;
+  return Array.isArray(allowed) ? allowed.includes(value) : allowed === value;
+}
+
+type StatusCondition = AttributionRule['when']['http_status'];
+
+function statusIn(allowed: StatusCondition, status: number | null): boolean {
+  if (allowed === undefined) return true;
+  if (status === null) return false;
+  const list = Array.isArray(allowed) ? allowed : [allowed];
+  return list.some((item) => item === status || item === `${Math.floor(status / 100)}xx`);
+}

@@ -1,0 +1,55 @@
+/**
+ * Exit codes of the command line (DESIGN §11). 0 is success and never belongs to an error.
+ *
+ * 1 internal fault · 2 wrong input · 3 refused by the gate · 4 integrity or audit failure · 5 stopped with work left
+ */
+export type ExitCode = 1 | 2 | 3 | 4 | 5;
+
+/**
+ * The closed set of error codes: what each means and how the program ends on it. `docs/errors.md` explains
+ * every one of them; a test holds the two together.
+ */
+export const ERROR_CODES = {
+  INTERNAL: { exit: 1, title: 'a fault of Boundbook itself' },
+
+  USAGE: { exit: 2, title: 'a flag or argument that the command does not take' },
+  FILE_NOT_FOUND: { exit: 2, title: 'a named file or folder does not exist' },
+  FILE_NOT_REGULAR: { exit: 2, title: 'a folder, link or special file where a regular file is expected' },
+  FILE_UNREADABLE: { exit: 2, title: 'a file exists but cannot be read' },
+  FILE_UNWRITABLE: { exit: 2, title: 'a file or folder cannot be created or written' },
+  FILE_EXISTS: { exit: 2, title: 'a file is in the way and is never overwritten' },
+  FILE_EMPTY: { exit: 2, title: 'a file of zero bytes' },
+  FILE_TOO_LARGE: { exit: 2, title: 'a file is larger than its kind may be' },
+  FILE_CHANGED: { exit: 2, title: 'a file changed while it was read' },
+  TEXT_NOT_UTF8: { exit: 2, title: 'bytes that are not UTF-8 where text is expected' },
+  JSON_INVALID: { exit: 2, title: 'text that is not strict JSON' },
+  VALUE_NOT_CANONICAL: { exit: 2, title: 'a value that has no canonical JSON form' },
+  PROTOCOL_INVALID: { exit: 2, title: 'a protocol with faults of form or reference' },
+  PLAN_ONE_SIDED: { exit: 2, title: 'a plan that cannot come out against its author' },
+  TASKS_INVALID: { exit: 2, title: 'a task file that does not hold what the protocol declares' },
+  BINDING_REFUSED: { exit: 2, title: 'files that cannot be bound' },
+  MANIFEST_NOT_FOUND: { exit: 2, title: 'no manifest under that name or digest' },
+  SLOT_NOT_PLANNED: { exit: 2, title: 'a slot, arm, seed or queue outside the plan' },
+  PENDING_UNKNOWN: { exit: 2, title: 'an item that is not on the pending list' },
+  LEDGER_NOT_FOUND: { exit: 2, title: 'no ledger at that place' },
+  OUTCOME_BLINDED: { exit: 2, title: 'an outcome was asked for before unblinding' },
+  UNBLIND_TOO_EARLY: { exit: 2, title: 'unblinding before its preconditions hold' },
+
+  GATE_REFUSED: { exit: 3, title: 'the host does not hold what the manifest binds' },
+  SERVICE_FAILED: { exit: 3, title: 'the service under test did not come up as bound' },
+  PORT_NOT_OWNED: { exit: 3, title: 'the port is not served by the process that was started' },
+
+  MANIFEST_ALTERED: { exit: 4, title: 'a manifest whose bytes do not match its name or form' },
+  LEDGER_DAMAGED: { exit: 4, title: 'a ledger that is damaged, shortened or rewritten' },
+  LEDGER_FOREIGN: { exit: 4, title: 'a file that is not a Boundbook ledger' },
+  OBJECT_MISSING: { exit: 4, title: 'an object that an entry names is not there' },
+  OBJECT_ALTERED: { exit: 4, title: 'an object whose bytes do not match its digest' },
+  AUDIT_FINDINGS: { exit: 4, title: 'the audit found what the rules do not allow' },
+
+  STOPPED: { exit: 5, title: 'stopped by a signal with work left' },
+  BREAKER_OPEN: { exit: 5, title: 'too many infrastructure failures in a row' },
+  DISK_FULL: { exit: 5, title: 'no space left for the ledger' },
+  LEDGER_BUSY: { exit: 5, title: 'another process holds the ledger' },
+} as const satisfies Record<string, { exit: ExitCode; title: string }>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;

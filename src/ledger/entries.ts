@@ -1,0 +1,288 @@
+import { z } from 'zod';
+import type { SlotEvent } from '../attempts/machine.js';
+import type { Digest } from '../core/digest.js';
+import { CAUSES, PHASES, STAGES } from '../protocol/schema.js';
+
+/**
+ * What a ledger can hold (DESIGN §8). An entry is the canonical JSON of one of these, with `seq`, `prev` and `time`
+ * filled in by the store. Entries are small (< 60 KB): everything large is an object, named by its digest.
+ */
+
+const digest = z.custom<Digest>(
+  (value) => typeof value === 'string' && /^sha256:[0-9a-f]{64}$/.test(value),
+  'not a digest',
+);
+const hex32 = z.string().regex(/^[0-9a-f]{32}$/);
+const seconds = z.number().min(0);
+
+const signals = z.strictObject({
+  stage: z.enum(STAGES),
+  phase: z.enum(PHASES),
+  cause: z.enum(CAUSES),
+  http_status: z.int().nullable(),
+  embedded_status: z.int().nullable(),
+  exit_status: z.int().nullable(),
+  signal: z.string().nullable(),
+  service_alive: z.boolean().nullable(),
+  exception: z.string().nullable(),
+  text: z.string().nullable(),
+});
+
+const slotKey = z.strictObject({
+  queue: z.string(),
+  arm: z.string(),
+  training_seed: z.int().nullable(),
+  evaluation_seed: z.int(),
+  task: z.string(),
+  rep: z.int().min(0),
+});
+
+const mismatch = z.strictObject({
+  binding: z.string(),
+  path: z.string(),
+  expected: z.string().nullable(),
+  actual: z.string().nullable(),
+  reason: z.string(),
+});
+
+const basis = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('report'), attempt: hex32, report: digest }),
+  z.strictObject({ kind: z.literal('model_failure'), attempt: hex32 }),
+]);
+
+const drafts = {
+  /** First entry of every ledger: what it belongs to. */
+  'ledger.opened': z.strictObject({
+    type: z.literal('ledger.opened'),
+    ledger: hex32.describe('random name of this ledger'),
+    incarnation: z.int().min(1),
+    manifest: digest,
+    manifest_object: digest.describe('the manifest file, kept as an object'),
+    plan: z.strictObject({ count: z.int(), digest }),
+    task_objects: z
+      .record(z.string(), digest)
+      .describe('binding name of each task file and its bytes as an object'),
+    tool: z.strictObject({ name: z.literal('boundbook'), version: z.string() }),
+  }),
+  /** A session may execute: everything was re-hashed and agrees. */
+  'gate.passed': z.strictObject({
+    type: z.literal('gate.passed'),
+    session: hex32,
+    manifest: digest,
+    files: z.int(),
+    bytes: z.int(),
+    process: z.strictObject({
+      boot_id: z.string(),
+      pid: z.int(),
+      started: z.string().describe('start time as the kernel counts it'),
+    }),
+    host: z.strictObject({ node: z.string(), platform: z.string(), arch: z.string() }),
+    selection: z.record(z.string(), z.union([z.string(), z.int()])),
+  }),
+  'gate.refused': z.strictObject({
+    type: z.literal('gate.refused'),
+    manifest: digest,
+    mismatches: z.array(mismatch).max(100),
+    total: z.int().describe('number of mismatches; the list is cut at 100'),
+  }),
+  'service.started': z.strictObject({
+    type: z.literal('service.started'),
+    session: hex32,
+    service: z.string().describe('model@seed and a counter'),
+    model: z.string(),
+    pid: z.int(),
+    port: z.int(),
+    start: z.int().describe('0 for the first start in this session, then counting restarts'),
+    effective: digest.nullable().describe('what the service says of itself, as an object'),
+    seconds: seconds.describe('from spawn to ready'),
+  }),
+  'service.stopped': z.strictObject({
+    type: z.literal('service.stopped'),
+    session: hex32,
+    service: z.string(),
+    model: z.string(),
+    reason: z.enum(['done', 'died', 'run_ended', 'bindings_changed', 'unresponsive']),
+    exit_status: z.int().nullable(),
+    signal: z.string().nullable(),
+    seconds: seconds.describe('from spawn to end'),
+    gpus: z.int(),
+  }),
+  /** law 2: durable before the attempt touches a model. */
+  'attempt.started': z.strictObject({
+    type: z.literal('attempt.started'),
+    session: hex32,
+    attempt: hex32,
+    slot: hex32,
+    key: slotKey,
+    kind: z.enum(['first', 'replacement', 'regrade']),
+    of: hex32.nullable(),
+    sampling_seed: z.int().min(0),
+    candidate: digest.nullable(),
+    request: digest.nullable().describe('the request as it will be sent'),
+  }),
+  'stage.finished': z.strictObject({
+    type: z.literal('stage.finished'),
+    attempt: hex32,
+    slot: hex32,
+    stage: z.enum(STAGES),
+    result: z.discriminatedUnion('kind', [
+      z.strictObject({ kind: z.literal('candidate'), candidate: digest }),
+      z.strictObject({ kind: z.literal('report'), candidate: digest, report: digest, value: z.number() }),
+      z.strictObject({ kind: z.literal('failure'), signals }),
+    ]),
+    objects: z.record(z.string(), digest).describe('response, stdout, stderr … by name'),
+    usage: z
+      .strictObject({ prompt_tokens: z.int().nullable(), completion_tokens: z.int().nullable() })
+      .nullable(),
+    finish_reason: z.string().nullable(),
+    seconds,
+    queue_seconds: seconds.describe('waiting for a busy server before the first token; part of seconds'),
+  }),
+  'attempt.finished': z.strictObject({
+    type: z.literal('attempt.finished'),
+    attempt: hex32,
+    slot: hex32,
+    outcome: z.enum(['report', 'failure']),
+    seconds,
+  }),
+  'attempt.recovered': z.strictObject({
+    type: z.literal('attempt.recovered'),
+    attempt: hex32,
+    slot: hex32,
+    session: hex32.describe('the session that found it'),
+    found: z.enum(['candidate', 'nothing']),
+    evidence: z.strictObject({
+      reason: z.enum(['boot_changed', 'process_gone', 'pid_reused', 'same_process']),
+      boot_id: z.string(),
+      pid: z.int(),
+    }),
+  }),
+  'attribution.recorded': z.strictObject({
+    type: z.literal('attribution.recorded'),
+    attempt: hex32,
+    slot: hex32,
+    attribution: z.enum(['infrastructure', 'model', 'undetermined']),
+    by: z.enum(['rule', 'adjudicator']),
+    rule: z.string().nullable(),
+    late: z.boolean(),
+    reason: z.string().max(4000).nullable(),
+  }),
+  'slot.settled': z.strictObject({ type: z.literal('slot.settled'), slot: hex32, value: z.number(), basis }),
+  'slot.unresolved': z.strictObject({
+    type: z.literal('slot.unresolved'),
+    slot: hex32,
+    reason: z.enum(['undetermined', 'limit_reached']),
+  }),
+  /** The end of a session: why nothing more is started. */
+  'run.paused': z.strictObject({
+    type: z.literal('run.paused'),
+    session: hex32,
+    reason: z.enum([
+      'finished',
+      'limit',
+      'signal',
+      'breaker',
+      'disk_full',
+      'service_failed',
+      'bindings_changed',
+      'fault',
+    ]),
+    detail: z.string().max(2000).nullable(),
+  }),
+  unblinded: z.strictObject({
+    type: z.literal('unblinded'),
+    partial: z.boolean(),
+    planned: z.int(),
+    settled: z.int(),
+    unresolved: z.int(),
+    pending: z.int(),
+  }),
+} as const;
+
+export const entryDraftSchema = z.discriminatedUnion('type', [
+  drafts['ledger.opened'],
+  drafts['gate.passed'],
+  drafts['gate.refused'],
+  drafts['service.started'],
+  drafts['service.stopped'],
+  drafts['attempt.started'],
+  drafts['stage.finished'],
+  drafts['attempt.finished'],
+  drafts['attempt.recovered'],
+  drafts['attribution.recorded'],
+  drafts['slot.settled'],
+  drafts['slot.unresolved'],
+  drafts['run.paused'],
+  drafts.unblinded,
+]);
+
+/** What a writer hands to the store. */
+export type EntryDraft = z.infer<typeof entryDraftSchema>;
+export type EntryType = EntryDraft['type'];
+export type DraftOf<T extends EntryType> = Extract<EntryDraft, { type: T }>;
+
+/** What the store adds: position, link and time. */
+export interface EntryFrame {
+  /** 0-based position. */
+  readonly seq: number;
+  /** Leaf hash of the entry before, 64 hexadecimal digits; null for the first. */
+  readonly prev: string | null;
+  /** UTC, RFC 3339 with milliseconds. Never earlier than the entry before (the store sees to it). */
+  readonly time: string;
+}
+
+export type Entry = EntryDraft & EntryFrame;
+export type EntryOf<T extends EntryType> = Extract<Entry, { type: T }>;
+
+/** The slot that an entry speaks of, and what it means for the slot's state machine; null for other entries. */
+export function toSlotEvent(entry: EntryDraft): { readonly slot: string; readonly event: SlotEvent } | null {
+  switch (entry.type) {
+    case 'attempt.started':
+      return {
+        slot: entry.slot,
+        event: {
+          type: 'attempt.started',
+          attempt: entry.attempt,
+          kind: entry.kind,
+          of: entry.of,
+          samplingSeed: entry.sampling_seed,
+          candidate: entry.candidate,
+        },
+      };
+    case 'stage.finished': {
+      const { attempt, result } = entry;
+      if (result.kind === 'failure')
+        return { slot: entry.slot, event: { type: 'failed', attempt, signals: result.signals } };
+      if (result.kind === 'candidate') {
+        return { slot: entry.slot, event: { type: 'generated', attempt, candidate: result.candidate } };
+      }
+      const { candidate, report, value } = result;
+      return { slot: entry.slot, event: { type: 'graded', attempt, candidate, report, value } };
+    }
+    case 'attempt.finished':
+      return {
+        slot: entry.slot,
+        event: { type: entry.type, attempt: entry.attempt, outcome: entry.outcome },
+      };
+    case 'attempt.recovered':
+      return { slot: entry.slot, event: { type: entry.type, attempt: entry.attempt, found: entry.found } };
+    case 'attribution.recorded':
+      return {
+        slot: entry.slot,
+        event: {
+          type: entry.type,
+          attempt: entry.attempt,
+          attribution: entry.attribution,
+          by: entry.by,
+          rule: entry.rule,
+          late: entry.late,
+        },
+      };
+    case 'slot.settled':
+      return { slot: entry.slot, event: { type: entry.type, value: entry.value, basis: entry.basis } };
+    case 'slot.unresolved':
+      return { slot: entry.slot, event: { type: entry.type, reason: entry.reason } };
+    default:
+      return null;
+  }
+}
