@@ -1,0 +1,46 @@
+import { BoundbookError } from '../core/errors.js';
+
+/** A whole-number flag, or the fallback when it is absent. @throws {BoundbookError} USAGE */
+export function integerOption(
+  value: string | boolean | undefined,
+  flag: string,
+  range: { readonly min: number; readonly max: number },
+): number | undefined {
+  if (value === undefined) return undefined;
+  const number = typeof value === 'string' && /^[0-9]+$/.test(value) ? Number(value) : Number.NaN;
+  if (!Number.isSafeInteger(number) || number < range.min || number > range.max) {
+    throw new BoundbookError(
+      'USAGE',
+      `${flag} takes a whole number from ${range.min} to ${range.max}, not ${JSON.stringify(value)}`,
+      {
+        hint: `Write ${flag} ${range.min}, for example.`,
+      },
+    );
+  }
+  return number;
+}
+
+/** A text flag. @throws {BoundbookError} USAGE when it came without a value */
+export function textOption(value: string | boolean | undefined, flag: string): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string' || value === '') {
+    throw new BoundbookError('USAGE', `${flag} needs a value`, { hint: 'See --help for its form.' });
+  }
+  return value;
+}
+
+/** `i/n` with 0 ≤ i < n. @throws {BoundbookError} USAGE */
+export function shardOption(
+  value: string | boolean | undefined,
+): { index: number; count: number } | undefined {
+  if (value === undefined) return undefined;
+  const match = typeof value === 'string' ? /^(\d{1,6})\/(\d{1,6})$/.exec(value) : null;
+  const index = Number(match?.[1] ?? Number.NaN);
+  const count = Number(match?.[2] ?? Number.NaN);
+  if (!(index < count)) {
+    throw new BoundbookError('USAGE', `--shard takes i/n with 0 ≤ i < n, not ${JSON.stringify(value)}`, {
+      hint: 'The first of four shards is --shard 0/4.',
+    });
+  }
+  return { index, count };
+}

@@ -1,0 +1,31 @@
+import { command as audit } from './audit.js';
+import { command as bind } from './bind.js';
+import { command as check } from './check.js';
+import type { CommandDefinition } from './command.js';
+import { command as freeze } from './freeze.js';
+import { command as init } from './init.js';
+import { command as plan } from './plan.js';
+import { command as report } from './report.js';
+import { command as run } from './run.js';
+import { command as schema } from './schema.js';
+import { command as show } from './show.js';
+import { command as status } from './status.js';
+import { command as unblind } from './unblind.js';
+import { command as verify } from './verify.js';
+
+/** All verbs, in the order in which a plan meets them. */
+export const COMMANDS: readonly CommandDefinition[] = [
+  init,
+  schema,
+  check,
+  plan,
+  freeze,
+  bind,
+  verify,
+  run,
+  status,
+  show,
+  unblind,
+  report,
+  audit,
+];
