@@ -80,7 +80,9 @@ async function execute(
   folder: string | undefined,
 ): Promise<void> {
   const interrupt = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => interrupt.abort(name));
+  if (definition.interruptible === true) {
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => interrupt.abort(name));
+  }
   const json = options.json === true;
   const context: CommandContext = {
     root: resolve(folder ?? '.'),

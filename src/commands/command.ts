@@ -11,7 +11,7 @@ export interface CommandContext {
   readonly terminal: boolean;
   /** Progress and remarks for people, a line at a time, on stderr. */
   readonly progress: (line: string) => void;
-  /** Aborts on Ctrl-C and SIGTERM. */
+  /** Aborts on Ctrl-C and SIGTERM, for verbs that are `interruptible`. */
   readonly signal: AbortSignal;
   /** The time as RFC 3339 with milliseconds, UTC. */
   readonly now: () => string;
@@ -44,6 +44,8 @@ export interface CommandDefinition {
   readonly summary: string;
   readonly options: readonly OptionDefinition[];
   readonly examples: readonly string[];
+  /** The verb ends in order on Ctrl-C by itself; without this, Ctrl-C ends the program at once. */
+  readonly interruptible?: boolean;
   /** What to do after it, in one line. */
   readonly next?: string;
   readonly run: (
