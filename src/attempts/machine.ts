@@ -98,7 +98,11 @@ export type SlotState = History &
         readonly failure: FailureRecord | null;
         readonly by: 'report' | 'rule' | 'adjudicator';
       }
-    | ({ readonly phase: 'unresolved'; readonly reason: UnresolvedReason } & FailureRecord)
+    | ({
+        readonly phase: 'unresolved';
+        readonly reason: UnresolvedReason;
+        readonly by: 'rule' | 'adjudicator';
+      } & FailureRecord)
   );
 
 /** What the plan fixes about a slot before anything runs. */
@@ -237,7 +241,7 @@ export function step(state: SlotState, event: SlotEvent, rules: SlotRules): Step
       if (due?.do !== 'unresolve' || state.phase !== 'attributed') return notDue(state, event, due);
       if (due.reason !== event.reason)
         return forbid('P14', `the reason is ${due.reason}, not ${event.reason}`);
-      return to(state, { phase: 'unresolved', reason: event.reason, ...failureOf(state) });
+      return to(state, { phase: 'unresolved', reason: event.reason, by: state.by, ...failureOf(state) });
     }
     default:
       return unreachable(event);
@@ -344,6 +348,8 @@ function attributed(
   rules: SlotRules,
 ): StepResult {
   if (event.by === 'rule') {
+    // A rule follows from the signals at once; only a person's verdict can come too late.
+    if (event.late) return forbid('P14', 'an attribution by rule is never late');
     if (state.phase !== 'failed' || state.signals === null) return outOfPlace(state, event);
     if (state.attempt !== event.attempt) return foreignAttempt(state.attempt, event);
     const due = classify(rules.rules, state.signals);
@@ -361,6 +367,7 @@ function attributed(
       finished: false,
     });
   }
+  if (event.rule !== null) return forbid('P14', 'an adjudicator gives a verdict, not a rule');
   const failure = adjudicable(state);
   if (failure === null) return outOfPlace(state, event);
   if (failure.attempt !== event.attempt) return foreignAttempt(failure.attempt, event);
@@ -374,9 +381,14 @@ function attributed(
   });
 }
 
-/** The failure that an adjudicator may judge: of an unresolved slot, or one judged by an adjudicator before (P14). */
+/**
+ * The failure that an adjudicator may judge (P14): one that no rule could attribute, or one judged by an
+ * adjudicator before. A slot at the retry limit whose failure a rule attributed stays unresolved (P15).
+ */
 function adjudicable(state: SlotState): FailureRecord | null {
-  if (state.phase === 'unresolved') return failureOf(state);
+  if (state.phase === 'unresolved') {
+    return state.reason === 'undetermined' || state.by === 'adjudicator' ? failureOf(state) : null;
+  }
   if (state.phase === 'attributed' && state.by === 'adjudicator') return failureOf(state);
   if (state.phase === 'settled' && state.by === 'adjudicator') return state.failure;
   return null;

@@ -1,3 +1,4 @@
+import { BoundbookError } from '../core/errors.js';
 import type { AttributionRule } from '../protocol/schema.js';
 import type { FailureSignals } from './signals.js';
 
@@ -13,9 +14,14 @@ export interface Classification {
 /** Conditions on what a candidate, a server or a log can write. They narrow a rule and never carry it (law 7). */
 const WEAK = new Set(['exception', 'text']);
 
+/** Says where a failure was seen, not what was seen: it cannot turn a name into a cause. */
+const PLACE = 'stage';
+
 /**
  * Attributes a failure by the protocol's rules, first match first. A rule that matches but whose signals do not
  * suffice, or whose conditions are names and text alone, leaves the failure undetermined; so does no match (P14).
+ *
+ * @throws {BoundbookError} PROTOCOL_INVALID for a `text` condition that is no regular expression.
  */
 export function classify(rules: readonly AttributionRule[], signals: FailureSignals): Classification {
   const rule = rules.find((candidate) => matches(candidate.when, signals));
@@ -24,9 +30,11 @@ export function classify(rules: readonly AttributionRule[], signals: FailureSign
   return { attribution: carries ? rule.attribute : 'undetermined', rule: rule.id };
 }
 
-/** Whether all of a rule's conditions are exception names or text (law 7: a name is not a cause). */
+/** Whether a rule rests on exception names or text alone, the stage apart (law 7: a name is not a cause). */
 export function isNameOnly(rule: AttributionRule): boolean {
-  return Object.keys(rule.when).every((condition) => WEAK.has(condition));
+  const conditions = Object.keys(rule.when);
+  const rest = conditions.filter((condition) => !WEAK.has(condition));
+  return rest.length < conditions.length && rest.every((condition) => condition === PLACE);
 }
 
 function matches(when: AttributionRule['when'], signals: FailureSignals): boolean {
@@ -40,8 +48,20 @@ function matches(when: AttributionRule['when'], signals: FailureSignals): boolea
     oneOf(when.signal, signals.signal) &&
     (when.service_alive === undefined || when.service_alive === signals.service_alive) &&
     oneOf(when.exception, signals.exception) &&
-    (when.text === undefined || (signals.text !== null && new RegExp(when.text, 'iu').test(signals.text)))
+    (when.text === undefined || (signals.text !== null && pattern(when.text).test(signals.text)))
   );
+}
+
+function pattern(source: string): RegExp {
+  try {
+    return new RegExp(source, 'iu');
+  } catch (error) {
+    throw new BoundbookError(
+      'PROTOCOL_INVALID',
+      `the rule text ${JSON.stringify(source)} is no regular expression`,
+      { hint: 'Correct the pattern; the flags i and u are set.', cause: error },
+    );
+  }
 }
 
 function oneOf<T>(allowed: T | readonly T[] | undefined, value: T | null): boolean {
