@@ -11,6 +11,7 @@ export type ExitCode = 1 | 2 | 3 | 4 | 5;
  */
 export const ERROR_CODES = {
   INTERNAL: { exit: 1, title: 'a fault of Boundbook itself' },
+  ENTRY_REFUSED: { exit: 1, title: 'an entry that has not the declared form or is too large' },
 
   USAGE: { exit: 2, title: 'a flag or argument that the command does not take' },
   FILE_NOT_FOUND: { exit: 2, title: 'a named file or folder does not exist' },

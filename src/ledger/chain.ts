@@ -1,0 +1,73 @@
+import { decodeEntry } from './codec.js';
+import type { Entry } from './entries.js';
+import { leafHash } from './merkle.js';
+
+/** One row of the ledger as it lies in the file. Nothing about it is trusted. */
+export interface LedgerRow {
+  readonly seq: number;
+  readonly prev: Buffer | null;
+  readonly leaf: Buffer;
+  readonly body: Buffer;
+}
+
+/** A row that is what it says it is, in its place. */
+export interface LedgerRecord {
+  readonly entry: Entry;
+  readonly body: Buffer;
+  readonly leaf: Buffer;
+}
+
+/** Where the chain breaks, and how. */
+export interface ChainFault {
+  readonly seq: number;
+  readonly what: string;
+}
+
+/**
+ * Checks rows one after the other against the chain law: positions without a gap, each leaf the hash of its body,
+ * each `prev` the leaf before, times that never run back, bodies of a declared form. Pure; it goes on after a fault,
+ * so that an audit can list all of them.
+ */
+export class ChainVerifier {
+  #next: number;
+  #leaf: Buffer | null;
+  #time: string;
+
+  /** @param tail what the first row must follow: position, leaf and time of the last trusted entry. */
+  constructor(tail: { readonly size: number; readonly leaf: Buffer | null; readonly time: string | null }) {
+    this.#next = tail.size;
+    this.#leaf = tail.leaf;
+    this.#time = tail.time ?? '';
+  }
+
+  /** The record when all is well; otherwise every fault of this row. */
+  check(row: LedgerRow): { readonly record: LedgerRecord | null; readonly faults: readonly ChainFault[] } {
+    const faults: ChainFault[] = [];
+    const fault = (what: string): void => void faults.push({ seq: row.seq, what });
+    if (row.seq !== this.#next) fault(`position ${row.seq} where ${this.#next} is due`);
+    const leaf = leafHash(row.body);
+    if (!leaf.equals(row.leaf)) fault('the leaf is not the hash of the body');
+    if (!sameLink(row.prev, this.#leaf)) fault('the link does not name the entry before');
+    const decoded = decodeEntry(row.body);
+    if (decoded.ok) this.#checkFrame(row, decoded.entry, fault);
+    else fault(decoded.reason);
+    this.#next = row.seq + 1;
+    // The recomputed hash: a forged leaf must not vouch for the next row.
+    this.#leaf = leaf;
+    return {
+      record: decoded.ok && faults.length === 0 ? { entry: decoded.entry, body: row.body, leaf } : null,
+      faults,
+    };
+  }
+
+  #checkFrame(row: LedgerRow, entry: Entry, fault: (what: string) => void): void {
+    if (entry.seq !== row.seq) fault(`the body says position ${entry.seq}`);
+    if (entry.prev !== (this.#leaf?.toString('hex') ?? null)) fault('the body names another entry before');
+    if (entry.time < this.#time) fault(`its time ${entry.time} lies before ${this.#time}`);
+    this.#time = entry.time;
+  }
+}
+
+function sameLink(a: Buffer | null, b: Buffer | null): boolean {
+  return a === null || b === null ? a === b : a.equals(b);
+}

@@ -1,0 +1,69 @@
+import { hash } from 'node:crypto';
+
+/**
+ * The Merkle tree of RFC 6962 (section 2.1) over entry bodies: leaf = SHA-256(0x00 ‖ body), node =
+ * SHA-256(0x01 ‖ left ‖ right), split at the largest power of two below the size. Pure: bytes in, hashes out.
+ */
+
+export const HASH_BYTES = 32;
+
+/** Root of the tree without leaves: SHA-256 of nothing. */
+export const EMPTY_ROOT: Buffer = hash('sha256', '', 'buffer');
+
+const LEAF_PREFIX = Buffer.from([0x00]);
+
+/** The hash of a leaf. The prefix keeps a leaf from passing for a node. */
+export function leafHash(body: Uint8Array): Buffer {
+  return hash('sha256', Buffer.concat([LEAF_PREFIX, body], body.length + 1), 'buffer');
+}
+
+/** The hash of an inner node. */
+export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
+  const joined = Buffer.allocUnsafe(1 + 2 * HASH_BYTES);
+  joined[0] = 0x01;
+  joined.set(left, 1);
+  joined.set(right, 1 + HASH_BYTES);
+  return hash('sha256', joined, 'buffer');
+}
+
+/** A perfect subtree: its root and how many leaves it covers (a power of two). */
+interface Subtree {
+  readonly leaves: number;
+  readonly root: Buffer;
+}
+
+/**
+ * A tree's right border: the roots of its perfect subtrees, largest first. Enough to append and to compute the
+ * root, in memory logarithmic in the size.
+ */
+export class CompactRange {
+  readonly #subtrees: Subtree[] = [];
+  #size = 0;
+
+  /** Number of leaves. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Appends a leaf by its hash, see {@link leafHash}. */
+  append(leaf: Uint8Array): void {
+    let subtree: Subtree = { leaves: 1, root: Buffer.from(leaf) };
+    for (let last = this.#subtrees.at(-1); last?.leaves === subtree.leaves; last = this.#subtrees.at(-1)) {
+      this.#subtrees.pop();
+      subtree = { leaves: 2 * subtree.leaves, root: nodeHash(last.root, subtree.root) };
+    }
+    this.#subtrees.push(subtree);
+    this.#size++;
+  }
+
+  /** The root over all leaves so far. */
+  root(): Buffer {
+    let root: Buffer | undefined;
+    for (let i = this.#subtrees.length - 1; i >= 0; i--) {
+      const subtree = this.#subtrees[i];
+      if (subtree === undefined) break;
+      root = root === undefined ? subtree.root : nodeHash(subtree.root, root);
+    }
+    return root ?? EMPTY_ROOT;
+  }
+}
