@@ -1,0 +1,145 @@
+import type { Violation } from '../attempts/machine.js';
+import type { Entry, EntryOf } from './entries.js';
+
+/** One service process that a session started. */
+export interface ServiceRecord {
+  readonly name: string;
+  readonly model: string;
+  readonly startedAt: string;
+  /** From spawn to ready. */
+  readonly readySeconds: number;
+  /** From spawn to end; null while it runs, or when the session died before it could say. */
+  stoppedSeconds: number | null;
+  gpus: number | null;
+}
+
+/** One passage of the gate and what was executed under it. */
+export interface Session {
+  readonly id: string;
+  readonly seq: number;
+  readonly startedAt: string;
+  /** Time of the last entry known to be the session's: nothing after it is counted as work (B8). */
+  lastAt: string;
+  readonly process: EntryOf<'gate.passed'>['process'];
+  readonly host: EntryOf<'gate.passed'>['host'];
+  readonly selection: EntryOf<'gate.passed'>['selection'];
+  /** Why it ended; null while it runs, or when its process died. */
+  end: {
+    readonly seq: number;
+    readonly reason: EntryOf<'run.paused'>['reason'];
+    readonly detail: string | null;
+  } | null;
+  readonly services: Map<string, ServiceRecord>;
+}
+
+/** Keeps the sessions of a ledger, and what is lawful for them. */
+export class SessionBook {
+  readonly #sessions = new Map<string, Session>();
+
+  get(id: string): Session | undefined {
+    return this.#sessions.get(id);
+  }
+
+  all(): IterableIterator<Session> {
+    return this.#sessions.values();
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  open(entry: EntryOf<'gate.passed'>): Violation | null {
+    if (this.#sessions.has(entry.session)) return forbid(`session ${entry.session} passed the gate before`);
+    const { session: id, seq, time, process, host, selection } = entry;
+    const session = {
+      id,
+      seq,
+      startedAt: time,
+      lastAt: time,
+      process,
+      host,
+      selection,
+      end: null,
+      services: new Map(),
+    };
+    this.#sessions.set(id, session);
+    return null;
+  }
+
+  /** Whether a session may start something now. */
+  mayStart(id: string): Violation | null {
+    const session = this.#sessions.get(id);
+    if (session === undefined) return forbid(`session ${id} never passed the gate`);
+    return session.end === null ? null : forbid(`session ${id} ended before (${session.end.reason})`);
+  }
+
+  touch(id: string | null, entry: Entry): void {
+    const session = id === null ? undefined : this.#sessions.get(id);
+    if (session !== undefined) session.lastAt = entry.time;
+  }
+
+  pause(entry: EntryOf<'run.paused'>): Violation | null {
+    const violation = this.mayStart(entry.session);
+    const session = this.#sessions.get(entry.session);
+    if (violation !== null || session === undefined) return violation;
+    session.end = { seq: entry.seq, reason: entry.reason, detail: entry.detail };
+    session.lastAt = entry.time;
+    return null;
+  }
+
+  startService(entry: EntryOf<'service.started'>): Violation | null {
+    const violation = this.mayStart(entry.session);
+    const session = this.#sessions.get(entry.session);
+    if (violation !== null || session === undefined) return violation;
+    if (session.services.has(entry.service)) return forbid(`service ${entry.service} was started before`);
+    session.services.set(entry.service, {
+      name: entry.service,
+      model: entry.model,
+      startedAt: entry.time,
+      readySeconds: entry.seconds,
+      stoppedSeconds: null,
+      gpus: null,
+    });
+    session.lastAt = entry.time;
+    return null;
+  }
+
+  /** A service may stop after its session's end; it is the last thing that a session does. */
+  stopService(entry: EntryOf<'service.stopped'>): Violation | null {
+    const session = this.#sessions.get(entry.session);
+    if (session === undefined) return forbid(`session ${entry.session} never passed the gate`);
+    // A service that never became ready stops without having been started for the book.
+    const service = session.services.get(entry.service) ?? {
+      name: entry.service,
+      model: entry.model,
+      startedAt: entry.time,
+      readySeconds: entry.seconds,
+      stoppedSeconds: null,
+      gpus: null,
+    };
+    if (service.stoppedSeconds !== null) return forbid(`service ${entry.service} was stopped before`);
+    service.stoppedSeconds = entry.seconds;
+    service.gpus = entry.gpus;
+    session.services.set(entry.service, service);
+    session.lastAt = entry.time;
+    return null;
+  }
+}
+
+/** Seconds that a session was at work: from the gate to its last entry. Off-time after a crash is not in it (B8). */
+export function sessionSeconds(session: Session): number {
+  return secondsBetween(session.startedAt, session.lastAt);
+}
+
+/** Seconds that a service held its devices; without a recorded end, up to the last entry of its session. */
+export function serviceSeconds(session: Session, service: ServiceRecord): number {
+  return service.stoppedSeconds ?? service.readySeconds + secondsBetween(service.startedAt, session.lastAt);
+}
+
+function secondsBetween(from: string, to: string): number {
+  return Math.max(0, Date.parse(to) - Date.parse(from)) / 1000;
+}
+
+function forbid(message: string): Violation {
+  return { clause: 'law 1', message };
+}

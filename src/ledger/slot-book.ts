@@ -1,0 +1,243 @@
+import { PLANNED, type SlotRules, type SlotState, step, type Violation } from '../attempts/machine.js';
+import type { SlotKey } from '../slots/slot.js';
+import { addEffort, type Effort, NO_EFFORT, splitEffort, stageEffort } from './costs.js';
+import { type Entry, type EntryOf, toSlotEvent } from './entries.js';
+import { type PlanContext, PlanIndex, slotRules } from './plan-index.js';
+import { type LiveSlot, SettledSlot } from './slot-records.js';
+
+export interface StateCounts {
+  readonly planned: number;
+  /** Nothing was started yet. */
+  readonly pending: number;
+  /** Started and not closed. */
+  readonly open: number;
+  readonly settled: number;
+  readonly unresolved: number;
+}
+
+export interface QueueCounts extends StateCounts {
+  readonly queue: string;
+  readonly role: 'confirmatory' | 'exploratory';
+}
+
+/** A slot that an attempt was started for. */
+export interface TouchedSlot {
+  readonly slot: string;
+  readonly key: SlotKey;
+  readonly state: SlotState;
+}
+
+export interface OpenSlot extends TouchedSlot {
+  readonly rules: SlotRules;
+  /** The session that runs the present attempt: the one that started it, or the one that recovered it. */
+  readonly session: string | null;
+}
+
+export interface AttemptEffort {
+  readonly used: Effort;
+  readonly unused: Effort;
+  readonly open: Effort;
+}
+
+type Bucket = 'open' | 'settled' | 'unresolved';
+
+const STATES = ['planned', 'pending', 'open', 'settled', 'unresolved'] as const;
+
+/** The touched slots of a ledger: their states, counts and effort. A settled slot takes about 200 bytes. */
+export class SlotBook {
+  readonly #context: PlanContext;
+  readonly #index: PlanIndex;
+  readonly #planned: ReadonlyMap<string, number>;
+  readonly #live = new Map<string, LiveSlot>();
+  readonly #settled = new Map<string, SettledSlot>();
+  readonly #counts = new Map<string, Record<Bucket, number>>();
+  #used = NO_EFFORT;
+  #unused = NO_EFFORT;
+
+  constructor(context: PlanContext) {
+    this.#context = context;
+    this.#index = new PlanIndex(context.protocol, context.taskIds);
+    this.#planned = this.#index.plannedByQueue();
+    for (const queue of this.#planned.keys()) this.#counts.set(queue, { open: 0, settled: 0, unresolved: 0 });
+  }
+
+  /** Starts an attempt, when the slot is planned and the attempt is due. */
+  start(entry: EntryOf<'attempt.started'>): Violation | null {
+    const settled = this.#settled.get(entry.slot);
+    if (settled !== undefined) return this.#refuse(settled, entry.slot, entry);
+    const touched = this.#live.get(entry.slot);
+    const live = touched ?? this.#plan(entry);
+    if ('clause' in live) return live;
+    if (this.#index.indexOf(toKey(entry)) !== live.index)
+      return forbid('P6', `slot ${entry.slot} has another key`);
+    const violation = stepLive(live, entry);
+    if (violation !== null) return violation;
+    live.session = entry.session;
+    if (touched === undefined) {
+      this.#live.set(entry.slot, live);
+      this.#count(live.queue, null, 'open');
+    }
+    return null;
+  }
+
+  /** Takes any other entry that names a slot. */
+  proceed(slot: string, entry: Entry): Violation | null {
+    const settled = this.#settled.get(slot);
+    if (settled !== undefined) return this.#refuse(settled, slot, entry);
+    const live = this.#live.get(slot);
+    if (live === undefined) return forbid('law 2', `no attempt was ever started for slot ${slot}`);
+    const before = bucketOf(live.state);
+    const violation = stepLive(live, entry);
+    if (violation !== null) return violation;
+    if (entry.type === 'stage.finished') live.stages.push(stageEffort(entry));
+    if (entry.type === 'attempt.recovered') live.session = entry.session;
+    const after = bucketOf(live.state);
+    if (before !== after) this.#count(live.queue, before, after);
+    this.#retire(slot, live);
+    return null;
+  }
+
+  /** The state of a slot; planned when nothing was started for it. */
+  state(slot: string): SlotState {
+    return this.#live.get(slot)?.state ?? this.#settled.get(slot)?.toState(slot) ?? PLANNED;
+  }
+
+  /** The session that runs a slot's present attempt; null when the slot is not under way. */
+  sessionOf(slot: string): string | null {
+    return this.#live.get(slot)?.session ?? null;
+  }
+
+  /** The key of a touched slot; null for any other. */
+  key(slot: string): SlotKey | null {
+    const record = this.#live.get(slot) ?? this.#settled.get(slot);
+    return record === undefined ? null : this.#index.keyAt(record.index);
+  }
+
+  /** The settled value of a slot; null when it is unresolved, open or pending. */
+  value(slot: string): number | null {
+    const settled = this.#settled.get(slot);
+    if (settled !== undefined) return settled.value;
+    const state = this.#live.get(slot)?.state;
+    return state?.phase === 'settled' ? state.value : null;
+  }
+
+  /** Whether an attempt was ever started for a slot: the cheap question of whoever looks for work. */
+  isTouched(slot: string): boolean {
+    return this.#settled.has(slot) || this.#live.has(slot);
+  }
+
+  /** Slots that were started and are not closed: work to finish, or to recover. */
+  *open(): Generator<OpenSlot> {
+    for (const [slot, { index, state, rules, session }] of this.#live) {
+      const key = bucketOf(state) === 'open' ? this.#index.keyAt(index) : null;
+      if (key !== null) yield { slot, key, state, rules, session };
+    }
+  }
+
+  *unresolved(): Generator<TouchedSlot> {
+    for (const [slot, { index, state }] of this.#live) {
+      const key = state.phase === 'unresolved' ? this.#index.keyAt(index) : null;
+      if (key !== null) yield { slot, key, state };
+    }
+  }
+
+  /** Counts by queue, in the order of the queues' names. No arm in sight (law 8). */
+  counts(): readonly QueueCounts[] {
+    return [...this.#planned].map(([queue, planned]) => {
+      const { open, settled, unresolved } = this.#counts.get(queue) ?? { open: 0, settled: 0, unresolved: 0 };
+      const role = this.#context.protocol.queues[queue]?.role ?? 'exploratory';
+      return {
+        queue,
+        role,
+        planned,
+        pending: planned - open - settled - unresolved,
+        open,
+        settled,
+        unresolved,
+      };
+    });
+  }
+
+  /** The sum of {@link counts}. */
+  total(): StateCounts {
+    const sum = { planned: 0, pending: 0, open: 0, settled: 0, unresolved: 0 };
+    for (const each of this.counts()) for (const field of STATES) sum[field] += each[field];
+    return sum;
+  }
+
+  /** P21: effort on stages, by whether an outcome rests on it. */
+  effort(): AttemptEffort {
+    let [used, unused, open] = [this.#used, this.#unused, NO_EFFORT];
+    for (const { state, stages } of this.#live.values()) {
+      const split = splitEffort(state, stages);
+      used = addEffort(used, split.used);
+      if (bucketOf(state) === 'open') open = addEffort(open, split.unused);
+      else unused = addEffort(unused, split.unused);
+    }
+    return { used, unused, open };
+  }
+
+  #plan(entry: EntryOf<'attempt.started'>): LiveSlot | Violation {
+    const key = toKey(entry);
+    const index = this.#index.indexOf(key);
+    if (index === null) return forbid('law 1', `slot ${entry.slot} is not in the plan`);
+    const rules = slotRules(this.#context.protocol, key);
+    if (rules.slot !== entry.slot)
+      return forbid('P6', `the slot of this key is ${rules.slot}, not ${entry.slot}`);
+    return { index, queue: key.queue, rules, state: PLANNED, session: null, stages: [] };
+  }
+
+  /** Nothing is lawful for a slot that is settled for good; the state machine says which rule forbids it. */
+  #refuse(settled: SettledSlot, slot: string, entry: Entry): Violation | null {
+    const key = this.#index.keyAt(settled.index);
+    const named = toSlotEvent(entry);
+    if (key === null || named === null) return null;
+    const result = step(settled.toState(slot), named.event, slotRules(this.#context.protocol, key));
+    return result.ok ? null : result.violation;
+  }
+
+  /** Keeps the lean form of a slot that is settled for good. */
+  #retire(slot: string, live: LiveSlot): void {
+    const settled = SettledSlot.of(live.index, live.state);
+    if (settled === null) return;
+    const { used, unused } = splitEffort(live.state, live.stages);
+    this.#used = addEffort(this.#used, used);
+    this.#unused = addEffort(this.#unused, unused);
+    this.#live.delete(slot);
+    this.#settled.set(slot, settled);
+  }
+
+  #count(queue: string, from: Bucket | null, to: Bucket): void {
+    const counts = this.#counts.get(queue);
+    if (counts === undefined) return;
+    if (from !== null) counts[from]--;
+    counts[to]++;
+  }
+}
+
+/** Whether outcomes may be read: every confirmatory slot is closed and no attempt is under way anywhere (P22). */
+export function isComplete(counts: readonly QueueCounts[]): boolean {
+  return counts.every(({ role, pending, open }) => open === 0 && (role === 'exploratory' || pending === 0));
+}
+
+function stepLive(live: LiveSlot, entry: Entry): Violation | null {
+  const named = toSlotEvent(entry);
+  if (named === null) return forbid('P16', `${entry.type} says nothing of a slot`);
+  const result = step(live.state, named.event, live.rules);
+  if (!result.ok) return result.violation;
+  live.state = result.state;
+  return null;
+}
+
+function bucketOf({ phase }: SlotState): Bucket {
+  return phase === 'settled' || phase === 'unresolved' ? phase : 'open';
+}
+
+function toKey({ key }: EntryOf<'attempt.started'>): SlotKey {
+  const { queue, arm, training_seed, evaluation_seed, task, rep } = key;
+  return { queue, arm, trainingSeed: training_seed, evaluationSeed: evaluation_seed, task, rep };
+}
+
+function forbid(clause: string, message: string): Violation {
+  return { clause, message };
+}
