@@ -1,0 +1,68 @@
+import { canonicalText } from '../core/canonical-json.js';
+import type { Path } from './json-pointer.js';
+import type { FaultCollector } from './references.js';
+import type { AttributionRule } from './schema.js';
+
+type When = AttributionRule['when'];
+
+/** Conditions on what a candidate, a server or a log can write; the stage only says where it was seen. */
+const WEAK: ReadonlySet<string> = new Set(['exception', 'text', 'stage']);
+
+/** Checks the attribution rules: patterns compile, names carry no verdict (law 7), every rule can fire. */
+export function checkRules(rules: readonly AttributionRule[], collector: FaultCollector): void {
+  rules.forEach((rule, i) => {
+    const path: Path = ['attempts', 'rules', i];
+    checkPattern(rule.when.text, [...path, 'when', 'text'], collector);
+    if (rule.sufficient && restsOnNames(rule.when)) {
+      collector.add(
+        [...path, 'sufficient'],
+        'a rule cannot suffice on an exception name or a text alone (law 7)',
+        'Add a typed signal (cause, phase, http_status, exit_status, signal), or set sufficient: false.',
+      );
+    }
+    const shadow = rules.slice(0, i).find((earlier) => covers(earlier.when, rule.when));
+    if (shadow !== undefined) {
+      collector.add(
+        [...path, 'when'],
+        `this rule can never fire: ${JSON.stringify(shadow.id)} before it matches whatever it matches`,
+        'Rules are tried in order; put the narrower one first, or remove one.',
+      );
+    }
+  });
+}
+
+function checkPattern(source: string | undefined, path: Path, collector: FaultCollector): void {
+  if (source === undefined) return;
+  try {
+    new RegExp(source, 'iu');
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    collector.add(path, `the text is no regular expression: ${reason}`, 'Correct or escape it.');
+  }
+}
+
+/** Whether a rule's conditions are exception names or texts, with no typed signal but the stage beside them. */
+function restsOnNames(when: When): boolean {
+  const conditions = Object.keys(when);
+  return conditions.every((condition) => WEAK.has(condition)) && conditions.some((c) => c !== 'stage');
+}
+
+/** Whether everything that `narrow` matches is matched by `wide`: each condition of `wide` holds for all of it. */
+function covers(wide: When, narrow: When): boolean {
+  return Object.entries(wide).every(([condition, allowed]) => {
+    const values = narrow[condition as keyof When];
+    if (values === undefined || allowed === undefined) return allowed === undefined;
+    if (condition === 'text') return allowed === values;
+    const wideValues = listOf(allowed);
+    return listOf(values).every((value) => wideValues.some((item) => includesStatus(item, value)));
+  });
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
+}
+
+function includesStatus(item: unknown, value: unknown): boolean {
+  if (canonicalText(item) === canonicalText(value)) return true;
+  return typeof value === 'number' && item === `${Math.floor(value / 100)}xx`;
+}

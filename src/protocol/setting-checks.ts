@@ -1,0 +1,172 @@
+import { canonicalText } from '../core/canonical-json.js';
+import type { Path } from './json-pointer.js';
+import type { FaultCollector } from './references.js';
+import type { Condition, OpenaiRunner, Protocol } from './schema.js';
+import { parseTemplate, placeholders } from './template.js';
+
+const SERVICE_NAMES = ['weights', 'tokenizer', 'host', 'port', 'model'];
+const GENERATE_NAMES = ['request', 'output', 'task'];
+const GRADE_NAMES = ['request', 'output', 'task', 'candidate'];
+
+/** Checks what the form cannot hold: ranges, placeholders, graders that fit their adapter. */
+export function checkSettings(protocol: Protocol, collector: FaultCollector): void {
+  checkModels(protocol, collector);
+  checkConditions(protocol, collector);
+  const { runner } = protocol;
+  if (runner.adapter === 'openai') {
+    checkService(protocol, runner, collector);
+  } else {
+    checkArgv(['runner', 'generate', 'argv'], runner.generate.argv, GENERATE_NAMES, collector);
+    checkArgv(['runner', 'grade', 'argv'], runner.grade.argv, GRADE_NAMES, collector);
+    checkRelative(['runner', 'candidate'], runner.candidate, collector);
+  }
+}
+
+function checkModels(protocol: Protocol, collector: FaultCollector): void {
+  for (const [name, model] of Object.entries(protocol.models)) {
+    const seeded = model.training_seeds !== undefined;
+    const path: Path = ['models', name];
+    const weights = names([...path, 'weights'], model.weights, ['seed'], collector);
+    if (seeded && weights !== null && !weights.includes('seed')) {
+      collector.add(
+        [...path, 'weights'],
+        'the model has training seeds, but its weights do not name {seed}',
+        'Each training seed has its own weights: write for example "models/O-{seed}".',
+      );
+    }
+    const tokenizer =
+      model.tokenizer === undefined
+        ? []
+        : names([...path, 'tokenizer'], model.tokenizer, ['seed'], collector);
+    for (const [key, found] of [
+      ['weights', weights],
+      ['tokenizer', tokenizer],
+    ] as const) {
+      if (!seeded && found?.includes('seed') === true) {
+        collector.add(
+          [...path, key],
+          '{seed} stands here, but the model has no training_seeds',
+          'Remove one.',
+        );
+      }
+    }
+  }
+}
+
+function checkConditions(protocol: Protocol, collector: FaultCollector): void {
+  const seen = new Map<string, string>();
+  for (const [name, condition] of Object.entries(protocol.conditions)) {
+    const path: Path = ['conditions', name];
+    for (const part of ['user', 'system'] as const) {
+      const text = condition.prompt[part];
+      if (text !== undefined) names([...path, 'prompt', part], text, null, collector);
+    }
+    checkGrader(condition, protocol.runner.adapter, [...path, 'grader'], collector);
+    const text = canonicalText(condition);
+    const twin = seen.get(text);
+    if (twin !== undefined) {
+      collector.add(
+        path,
+        `the conditions ${JSON.stringify(twin)} and ${JSON.stringify(name)} are equal in every setting`,
+        'Keep one; two names for one condition suggest a difference that is not there.',
+      );
+    }
+    seen.set(text, name);
+  }
+}
+
+function checkGrader(condition: Condition, adapter: string, path: Path, collector: FaultCollector): void {
+  const { grader } = condition;
+  if ((grader.kind === 'report') !== (adapter === 'command')) {
+    collector.add(
+      [...path, 'kind'],
+      `the grader ${JSON.stringify(grader.kind)} does not go with the adapter ${JSON.stringify(adapter)}`,
+      'The command adapter takes the grader "report"; the openai adapter takes "exact" or "integer".',
+    );
+  }
+  if (grader.kind !== 'report') return;
+  const { min, max } = grader.reward;
+  if (min >= max) {
+    collector.add(
+      [...path, 'reward'],
+      `the reward range from ${min} to ${max} is empty`,
+      'min must be below max.',
+    );
+  } else if (min > 0 || max < 0) {
+    collector.add(
+      [...path, 'reward'],
+      `the reward range from ${min} to ${max} does not hold 0`,
+      'A model failure with nothing to grade counts 0 (P14), so the range must hold it.',
+    );
+  }
+}
+
+function checkService(protocol: Protocol, runner: OpenaiRunner, collector: FaultCollector): void {
+  const path: Path = ['runner', 'service', 'argv'];
+  const found = checkArgv(path, runner.service.argv, SERVICE_NAMES, collector);
+  for (const required of ['weights', 'port']) {
+    if (!found.includes(required)) {
+      collector.add(
+        path,
+        `{${required}} is missing from the service's arguments`,
+        'The gate hands the service the weights that it has verified and the port that it will ask.',
+      );
+    }
+  }
+  if (!found.includes('tokenizer')) return;
+  for (const [name, model] of Object.entries(protocol.models)) {
+    if (model.tokenizer === undefined) {
+      collector.add(
+        ['models', name],
+        'the service is given {tokenizer}, but this model declares none',
+        'Declare its tokenizer file, or take {tokenizer} out of the arguments.',
+      );
+    }
+  }
+}
+
+function checkArgv(
+  path: Path,
+  argv: readonly string[],
+  known: readonly string[],
+  collector: FaultCollector,
+): readonly string[] {
+  return argv.flatMap((argument, i) => names([...path, i], argument, known, collector) ?? []);
+}
+
+/** The placeholders of a text; faults when it does not parse or names something unknown. */
+function names(
+  path: Path,
+  text: string,
+  known: readonly string[] | null,
+  collector: FaultCollector,
+): readonly string[] | null {
+  const parsed = parseTemplate(text);
+  if (!parsed.ok) {
+    collector.add(
+      path,
+      `the text has ${parsed.problem}`,
+      'Write {{ and }} for braces that are meant as such.',
+    );
+    return null;
+  }
+  const found = placeholders(parsed.template);
+  for (const name of known === null ? [] : found) {
+    if (known?.includes(name) === true) continue;
+    const list = known?.map((item) => `{${item}}`).join(' ') ?? '';
+    collector.add(path, `{${name}} is not known here`, `Known: ${list}. Write {{ and }} for braces.`);
+  }
+  return found;
+}
+
+/** A file inside a folder: no way out of it. */
+function checkRelative(path: Path, file: string, collector: FaultCollector): void {
+  const parts = file.split('/');
+  if (parts.some((part) => part === '' || part === '.' || part === '..') || file.includes('\\')) {
+    collector.add(
+      path,
+      `${JSON.stringify(file)} is no path inside the output folder`,
+      'Write for example "patch.diff".',
+    );
+  }
+}
