@@ -72,12 +72,14 @@ export function mean(values: readonly Rational[]): Rational {
 export function toNumber(value: Rational): number {
   const magnitude = value.n < 0n ? -value.n : value.n;
   if (magnitude <= MAX_EXACT && value.d <= MAX_EXACT) return Number(value.n) / Number(value.d);
-  // 64 significant bits and a sticky bit: Number() then rounds as if it had seen all of them.
-  const shift = BigInt(Math.max(0, 64 - bitLength(magnitude) + bitLength(value.d)));
-  const scaled = magnitude << shift;
+  // At least 64 significant bits, the last of them sticky: Number() then rounds as if it had seen all of them.
+  const shift = Math.max(0, 64 - bitLength(magnitude) + bitLength(value.d));
+  const scaled = magnitude << BigInt(shift);
   const quotient = scaled / value.d;
   const sticky = quotient * value.d === scaled ? 0n : 1n;
-  const result = Number((quotient << 1n) | sticky) * 2 ** -(Number(shift) + 1);
+  // Two steps, since 2^-shift alone may be too small for a double.
+  const half = Math.floor(shift / 2);
+  const result = Number(quotient | sticky) * 2 ** -half * 2 ** (half - shift);
   return value.n < 0n ? -result : result;
 }
 
