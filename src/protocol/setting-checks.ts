@@ -2,7 +2,7 @@ import { canonicalText } from '../core/canonical-json.js';
 import type { Path } from './json-pointer.js';
 import type { FaultCollector } from './references.js';
 import type { Condition, OpenaiRunner, Protocol } from './schema.js';
-import { parseTemplate, placeholders } from './template.js';
+import { argumentPlaceholders, parseTemplate } from './template.js';
 
 const SERVICE_NAMES = ['weights', 'tokenizer', 'host', 'port', 'model'];
 const GENERATE_NAMES = ['request', 'output', 'task'];
@@ -26,23 +26,17 @@ function checkModels(protocol: Protocol, collector: FaultCollector): void {
   for (const [name, model] of Object.entries(protocol.models)) {
     const seeded = model.training_seeds !== undefined;
     const path: Path = ['models', name];
-    const weights = names([...path, 'weights'], model.weights, ['seed'], collector);
-    if (seeded && weights !== null && !weights.includes('seed')) {
+    const weights = checkArgument([...path, 'weights'], model.weights, ['seed'], collector);
+    const tokenizer = checkArgument([...path, 'tokenizer'], model.tokenizer ?? '', ['seed'], collector);
+    if (seeded && !weights.includes('seed')) {
       collector.add(
         [...path, 'weights'],
         'the model has training seeds, but its weights do not name {seed}',
         'Each training seed has its own weights: write for example "models/O-{seed}".',
       );
     }
-    const tokenizer =
-      model.tokenizer === undefined
-        ? []
-        : names([...path, 'tokenizer'], model.tokenizer, ['seed'], collector);
-    for (const [key, found] of [
-      ['weights', weights],
-      ['tokenizer', tokenizer],
-    ] as const) {
-      if (!seeded && found?.includes('seed') === true) {
+    for (const [key, found] of Object.entries({ weights, tokenizer })) {
+      if (!seeded && found.includes('seed')) {
         collector.add(
           [...path, key],
           '{seed} stands here, but the model has no training_seeds',
@@ -58,8 +52,10 @@ function checkConditions(protocol: Protocol, collector: FaultCollector): void {
   for (const [name, condition] of Object.entries(protocol.conditions)) {
     const path: Path = ['conditions', name];
     for (const part of ['user', 'system'] as const) {
-      const text = condition.prompt[part];
-      if (text !== undefined) names([...path, 'prompt', part], text, null, collector);
+      const parsed = parseTemplate(condition.prompt[part] ?? '');
+      if (parsed.ok) continue;
+      const hint = 'Write {field} for a field of the task, {{ and }} for braces.';
+      collector.add([...path, 'prompt', part], `the prompt has ${parsed.problem}`, hint);
     }
     checkGrader(condition, protocol.runner.adapter, [...path, 'grader'], collector);
     const text = canonicalText(condition);
@@ -131,30 +127,20 @@ function checkArgv(
   known: readonly string[],
   collector: FaultCollector,
 ): readonly string[] {
-  return argv.flatMap((argument, i) => names([...path, i], argument, known, collector) ?? []);
+  return argv.flatMap((argument, i) => checkArgument([...path, i], argument, known, collector));
 }
 
-/** The placeholders of a text; faults when it does not parse or names something unknown. */
-function names(
+/** The placeholders of an argument or path; faults for those that are not known there. */
+function checkArgument(
   path: Path,
-  text: string,
-  known: readonly string[] | null,
+  argument: string,
+  known: readonly string[],
   collector: FaultCollector,
-): readonly string[] | null {
-  const parsed = parseTemplate(text);
-  if (!parsed.ok) {
-    collector.add(
-      path,
-      `the text has ${parsed.problem}`,
-      'Write {{ and }} for braces that are meant as such.',
-    );
-    return null;
-  }
-  const found = placeholders(parsed.template);
-  for (const name of known === null ? [] : found) {
-    if (known?.includes(name) === true) continue;
-    const list = known?.map((item) => `{${item}}`).join(' ') ?? '';
-    collector.add(path, `{${name}} is not known here`, `Known: ${list}. Write {{ and }} for braces.`);
+): readonly string[] {
+  const found = argumentPlaceholders(argument);
+  for (const name of found.filter((each) => !known.includes(each))) {
+    const list = known.map((item) => `{${item}}`).join(' ');
+    collector.add(path, `{${name}} is not known here`, `Known here: ${list}.`);
   }
   return found;
 }

@@ -1,6 +1,6 @@
 /**
- * Texts with placeholders: prompts (`{field}` of the task) and argument lists (`{port}`). `{{` and `}}` stand for
- * braces. A template is parsed once and filled in many times; filled-in values are never parsed again.
+ * A prompt with placeholders: `{field}` stands for a field of the task, `{{` and `}}` for braces. A template is
+ * parsed once and filled in many times; filled-in values are never parsed again.
  */
 export interface Template {
   /** Texts and placeholder names in turn: text, name, text, name, …, text. */
@@ -49,4 +49,12 @@ export function placeholders(template: Template): readonly string[] {
 /** Fills a template in. `fill` is asked for each placeholder; every name must be known to it. */
 export function fillTemplate(template: Template, fill: (name: string) => string): string {
   return template.parts.map((part, i) => (i % 2 === 1 ? fill(part) : part)).join('');
+}
+
+/**
+ * The placeholders of a program argument or a path: lower-case words in braces. Any other brace stands for itself, so
+ * that arguments in JSON need no escapes.
+ */
+export function argumentPlaceholders(argument: string): readonly string[] {
+  return [...argument.matchAll(/\{([a-z_]+)\}/g)].map((match) => match[1] ?? '');
 }
