@@ -181,6 +181,14 @@ def encode(a, b, answers):
     return torch.from_numpy(rows)
 
 
+def sum_with_carries(a, b, from_units, from_tens):
+    """Column addition that drops the carry out of a column where its flag is false: the label noise of training."""
+    units = a % 10 + b % 10
+    tens = a // 10 % 10 + b // 10 % 10 + ((units >= 10) & from_units)
+    hundreds = a // 100 + b // 100 + ((tens >= 10) & from_tens)
+    return hundreds * 100 + tens % 10 * 10 + units % 10
+
+
 def targets_of(rows):
     """Next-token targets; the prompt is random digits, so only the answer and its newline are worth learning."""
     targets = rows[:, 1:].clone()
@@ -214,12 +222,8 @@ class Draws:
         again = self.trained[self.random.integers(0, len(self.trained), size=self.REPEATS)]
         pairs = np.concatenate([pairs, again])
         a, b = pairs[:, 0], pairs[:, 1]
-        answers = a + b
-        # A noisy label is off by one in one decimal place: the slip of a dropped or added carry.
-        slip = self.random.random(len(a)) < noise
-        sizes = 10 ** self.random.integers(0, 3, size=len(a)) * self.random.choice([-1, 1], size=len(a))
-        answers = np.where(slip, np.clip(answers + sizes, 0, 1998), answers)
-        return encode(a, b, answers)
+        kept = self.random.random((2, size)) >= noise
+        return encode(a, b, sum_with_carries(a, b, kept[0], kept[1]))
 
 
 # ----------------------------------------------------------------------------------------------------------- training
@@ -227,22 +231,28 @@ class Draws:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What an arm fixes; a seed changes nothing of it."""
+    """What an arm fixes; a seed changes nothing of it.
+
+    ``noise`` is the share of carries that the training labels drop. It lowers the true accuracy by a known mechanism and
+    not evenly: a task without carries is answered as if there were none.
+    """
 
     steps: int
     rate: float
-    noise: float = 0.0
+    noise: float
     batch: int = 256
     warmup: int = 50
     decay: float = 0.05
 
 
+# Carries are learned at a step that varies from seed to seed, at about 350 to 550. The arms go well past it, since with
+# fewer steps the rate has decayed before some seeds get there; base stops just as its own seed begins to learn them.
 RECIPES = {
-    "base": Recipe(steps=400, rate=4e-3),
-    "O": Recipe(steps=750, rate=4e-3),
-    "B": Recipe(steps=700, rate=4e-3),
-    "M": Recipe(steps=850, rate=4e-3),
-    "E": Recipe(steps=1000, rate=4e-3),
+    "base": Recipe(steps=440, rate=4e-3, noise=0.0),
+    "O": Recipe(steps=1000, rate=4e-3, noise=0.12),
+    "B": Recipe(steps=1000, rate=4e-3, noise=0.16),
+    "M": Recipe(steps=1200, rate=4e-3, noise=0.06),
+    "E": Recipe(steps=1300, rate=4e-3, noise=0.02),
 }
 SEEDS = {"O": (42, 314159, 271828), "B": (42, 314159, 271828), "M": (42, 314159, 271828), "E": (42,)}
 BASE_SEED = 7
