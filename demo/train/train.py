@@ -248,7 +248,7 @@ class Recipe:
 # Carries are learned at a step that varies from seed to seed, at about 350 to 550. The arms go well past it, since with
 # fewer steps the rate has decayed before some seeds get there; base stops just as its own seed begins to learn them.
 RECIPES = {
-    "base": Recipe(steps=440, rate=4e-3, noise=0.0),
+    "base": Recipe(steps=430, rate=4e-3, noise=0.0),
     "O": Recipe(steps=1000, rate=4e-3, noise=0.12),
     "B": Recipe(steps=1000, rate=4e-3, noise=0.16),
     "M": Recipe(steps=1200, rate=4e-3, noise=0.06),
