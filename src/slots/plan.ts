@@ -2,61 +2,43 @@ import { createHash } from 'node:crypto';
 import { canonicalText } from '../core/canonical-json.js';
 import type { Digest } from '../core/digest.js';
 import type { Protocol } from '../protocol/schema.js';
-import { orderKey, type Slot, shardOf, slotId, slotTuple } from './slot.js';
+import type { TaskIds } from '../protocol/tasks.js';
+import { blockTuples, expandBlock, idOf, type SlotBlock, slotBlocks } from './blocks.js';
+import { sortGroup } from './order.js';
+import { type Slot, shardOf, slotTuple } from './slot.js';
 
-/** Task ids of every task set, in file order. */
-export type TaskIds = ReadonlyMap<string, readonly string[]>;
-
-/** One block of slots that differ only in task and rep. */
-export interface SlotBlock {
-  readonly queue: string;
-  readonly arm: string;
-  readonly trainingSeed: number | null;
-  readonly evaluationSeed: number;
-  readonly tasks: readonly string[];
-  readonly reps: number;
-}
-
-/** The training seeds of an arm's model; `[null]` for a model without. */
-export function trainingSeeds(protocol: Protocol, arm: string): readonly (number | null)[] {
-  const model = protocol.arms[arm]?.model;
-  return (model === undefined ? undefined : protocol.models[model]?.training_seeds) ?? [null];
-}
-
-/** The blocks of the plan: queues and arms in the order of their names' UTF-16 code units, seeds as declared. */
-export function* slotBlocks(protocol: Protocol, taskIds: TaskIds): Generator<SlotBlock> {
-  for (const name of Object.keys(protocol.queues).sort()) {
-    const queue = protocol.queues[name];
-    if (queue === undefined) continue;
-    const tasks = taskIds.get(queue.tasks) ?? [];
-    for (const arm of [...queue.arms].sort()) {
-      for (const trainingSeed of trainingSeeds(protocol, arm)) {
-        for (const evaluationSeed of queue.evaluation_seeds ?? [0]) {
-          yield { queue: name, arm, trainingSeed, evaluationSeed, tasks, reps: queue.reps };
-        }
-      }
-    }
-  }
-}
+export type { TaskIds } from '../protocol/tasks.js';
+export { expandBlock, type SlotBlock, slotBlocks, trainingSeeds } from './blocks.js';
 
 /** Every planned slot, block by block, tasks in file order, reps ascending. Memory does not grow with the plan. */
 export function* expandSlots(protocol: Protocol, taskIds: TaskIds): Generator<Slot> {
   for (const block of slotBlocks(protocol, taskIds)) yield* expandBlock(block);
 }
 
-export function* expandBlock(block: SlotBlock): Generator<Slot> {
-  const { queue, arm, trainingSeed, evaluationSeed } = block;
-  for (const task of block.tasks) {
-    for (let rep = 0; rep < block.reps; rep++) {
-      const key = { queue, arm, trainingSeed, evaluationSeed, task, rep };
-      yield { ...key, id: slotId(key) };
-    }
-  }
-}
-
 /** One line of the slots file: canonical `[id, queue, arm, training_seed, evaluation_seed, task, rep]`. */
 export function slotLine(slot: Slot): string {
   return `${canonicalText([slot.id, ...slotTuple(slot)])}\n`;
+}
+
+/** The slots file in pieces of some 64 KiB: {@link slotLine} of every slot in the order of {@link expandSlots}. */
+export function* slotsFile(
+  protocol: Protocol,
+  taskIds: TaskIds,
+): Generator<{ readonly text: string; readonly slots: number }> {
+  let text = '';
+  let slots = 0;
+  for (const block of slotBlocks(protocol, taskIds)) {
+    for (const { tuple } of blockTuples(block)) {
+      text += `["${idOf(tuple)}",${tuple.slice(1)}\n`;
+      slots++;
+      if (text.length > 1 << 16) {
+        yield { text, slots };
+        text = '';
+        slots = 0;
+      }
+    }
+  }
+  yield { text, slots };
 }
 
 export interface PlanDigest {
@@ -69,16 +51,10 @@ export interface PlanDigest {
 export function planDigest(protocol: Protocol, taskIds: TaskIds): PlanDigest {
   const hash = createHash('sha256');
   let count = 0;
-  let pending = '';
-  for (const slot of expandSlots(protocol, taskIds)) {
-    pending += slotLine(slot);
-    count++;
-    if (pending.length > 1 << 16) {
-      hash.update(pending);
-      pending = '';
-    }
+  for (const { text, slots } of slotsFile(protocol, taskIds)) {
+    hash.update(text);
+    count += slots;
   }
-  hash.update(pending);
   return { count, digest: `sha256:${hash.digest('hex')}` };
 }
 
@@ -91,14 +67,25 @@ export interface Selection {
 }
 
 /**
- * The slots in plan order (P19): groups as `order.group_by` declares, inside a group by {@link orderKey}. One group
- * is held in memory at a time.
+ * The slots in plan order (P19): groups as `order.group_by` declares, in the order in which the expansion meets
+ * them, inside a group by `orderKey`. One group at a time is sorted, at eight bytes a slot.
  */
 export function* orderedSlots(
   protocol: Protocol,
   taskIds: TaskIds,
   selection: Selection = {},
 ): Generator<Slot> {
+  for (const blocks of groupsOf(protocol, taskIds, selection)) {
+    yield* sortGroup(protocol.sampling.namespace, blocks, (slot) => isSelected(slot, selection));
+  }
+}
+
+/** The blocks that can hold selected slots, by group. */
+function groupsOf(
+  protocol: Protocol,
+  taskIds: TaskIds,
+  selection: Selection,
+): Iterable<readonly SlotBlock[]> {
   const groups = new Map<string, SlotBlock[]>();
   for (const block of slotBlocks(protocol, taskIds)) {
     const parts = {
@@ -107,20 +94,18 @@ export function* orderedSlots(
       training_seed: block.trainingSeed,
       evaluation_seed: block.evaluationSeed,
     };
+    const { only = {} } = selection;
+    const excluded = Object.entries(parts).some(([field, value]) => {
+      const wanted = only[field as keyof typeof parts];
+      return wanted !== undefined && wanted !== String(value);
+    });
+    if (excluded) continue;
     const name = canonicalText(protocol.order.group_by.map((field) => parts[field]));
-    groups.set(name, [...(groups.get(name) ?? []), block]);
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, [block]);
+    else group.push(block);
   }
-  for (const blocks of groups.values()) {
-    const group: { readonly key: string; readonly slot: Slot }[] = [];
-    for (const block of blocks) {
-      for (const slot of expandBlock(block)) {
-        if (isSelected(slot, selection))
-          group.push({ key: orderKey(protocol.sampling.namespace, slot.id), slot });
-      }
-    }
-    group.sort((a, b) => (a.key < b.key ? -1 : 1));
-    for (const { slot } of group) yield slot;
-  }
+  return groups.values();
 }
 
 export function isSelected(slot: Slot, selection: Selection): boolean {
@@ -135,5 +120,7 @@ export function isSelected(slot: Slot, selection: Selection): boolean {
     task: slot.task,
     slot: slot.id,
   };
-  return Object.entries(only).every(([field, value]) => values[field as keyof typeof values] === value);
+  return Object.entries(only).every(
+    ([field, value]) => value === undefined || values[field as keyof typeof values] === value,
+  );
 }

@@ -1,0 +1,109 @@
+import type { JsonObject, JsonValue } from '../core/json.js';
+import type { Condition, Protocol } from './schema.js';
+import type { TaskFaults } from './task-faults.js';
+import type { Task } from './task-lines.js';
+import { parseTemplate, placeholders } from './template.js';
+
+/** Why a field's value will not do; null when it will. */
+type Demand = (value: JsonValue) => string | null;
+
+/** Checks that the fields which prompts and graders use exist, with usable values, in every task that runs them. */
+export function checkTaskFields(
+  protocol: Protocol,
+  tasks: ReadonlyMap<string, ReadonlyMap<string, Task>>,
+  faults: TaskFaults,
+): void {
+  for (const [set, conditions] of usedConditions(protocol)) {
+    const demands = new Map([...conditions].flatMap((name) => [...demandsOf(name, protocol)]));
+    for (const task of tasks.get(set)?.values() ?? []) {
+      for (const [, { field, demand, use }] of demands) {
+        const value = own(task.fields, field);
+        const problem = value === undefined ? 'is missing' : demand(value);
+        if (problem === null) continue;
+        faults.add(
+          `task ${JSON.stringify(task.id)} of ${set}`,
+          null,
+          `the field ${JSON.stringify(field)} ${problem}; ${use} uses it`,
+          'Correct the task file or what the condition names, in a new revision if the plan is frozen.',
+        );
+      }
+    }
+  }
+}
+
+/** The conditions under which each task set runs. */
+function usedConditions(protocol: Protocol): ReadonlyMap<string, ReadonlySet<string>> {
+  const used = new Map<string, Set<string>>();
+  for (const queue of Object.values(protocol.queues)) {
+    const conditions = used.get(queue.tasks) ?? new Set();
+    for (const arm of queue.arms) {
+      const condition = protocol.arms[arm]?.condition;
+      if (condition !== undefined) conditions.add(condition);
+    }
+    used.set(queue.tasks, conditions);
+  }
+  return used;
+}
+
+interface FieldDemand {
+  readonly field: string;
+  readonly demand: Demand;
+  readonly use: string;
+}
+
+function demandsOf(name: string, protocol: Protocol): readonly (readonly [string, FieldDemand])[] {
+  const condition = protocol.conditions[name];
+  if (condition === undefined) return [];
+  const prompt = promptFields(condition).map((field) => ({
+    field,
+    demand: notNull,
+    use: `the prompt of ${JSON.stringify(name)}`,
+  }));
+  const list = [...prompt, ...graderDemand(condition, `the grader of ${JSON.stringify(name)}`)];
+  return list.map((demand) => [JSON.stringify([demand.use, demand.field]), demand]);
+}
+
+function promptFields(condition: Condition): readonly string[] {
+  return [condition.prompt.user, condition.prompt.system ?? ''].flatMap((text) => {
+    const parsed = parseTemplate(text);
+    return parsed.ok ? placeholders(parsed.template) : [];
+  });
+}
+
+function graderDemand(condition: Condition, use: string): readonly FieldDemand[] {
+  const { grader } = condition;
+  switch (grader.kind) {
+    case 'exact':
+      return [{ field: grader.answer, demand: isReference, use }];
+    case 'integer':
+      return [{ field: grader.answer, demand: isInteger, use }];
+    case 'report':
+      return grader.expected_tests === undefined
+        ? []
+        : [{ field: grader.expected_tests, demand: isTestList, use }];
+  }
+}
+
+const notNull: Demand = (value) => (value === null ? 'is null' : null);
+
+const isReference: Demand = (value) => {
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return null;
+  if (typeof value !== 'string') return 'is no text';
+  return value.trim() === '' ? 'is empty: an empty answer would pass' : null;
+};
+
+const isInteger: Demand = (value) => {
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? null : 'is no integer';
+  return typeof value === 'string' && /^[+-]?[0-9]+$/.test(value.trim()) ? null : 'is no integer';
+};
+
+const isTestList: Demand = (value) => {
+  if (!Array.isArray(value) || value.length === 0) return 'is no list of at least one test';
+  const tests: readonly JsonValue[] = value;
+  if (tests.some((test) => typeof test !== 'string' || test === '')) return 'lists a test without a name';
+  return new Set(tests).size === tests.length ? null : 'lists a test twice';
+};
+
+function own(fields: JsonObject, name: string): JsonValue | undefined {
+  return Object.hasOwn(fields, name) ? fields[name] : undefined;
+}
