@@ -30,6 +30,15 @@ export const ERROR_CODES = {
   TASKS_INVALID: { exit: 2, title: 'a task file that does not hold what the protocol declares' },
   BINDING_REFUSED: { exit: 2, title: 'files that cannot be bound' },
   MANIFEST_NOT_FOUND: { exit: 2, title: 'no manifest under that name or digest' },
+  MANIFEST_EXISTS: {
+    exit: 2,
+    title: 'a manifest of this revision, or a child of this manifest, exists already',
+  },
+  MANIFEST_INTERRUPTED: { exit: 2, title: 'an interrupted freeze left a temporary file behind' },
+  HOST_MAP_INVALID: {
+    exit: 2,
+    title: 'boundbook.host.yaml maps something that is not a binding, or is malformed',
+  },
   SLOT_NOT_PLANNED: { exit: 2, title: 'a slot, arm, seed or queue outside the plan' },
   PENDING_UNKNOWN: { exit: 2, title: 'an item that is not on the pending list' },
   LEDGER_NOT_FOUND: { exit: 2, title: 'no ledger at that place' },
@@ -64,6 +73,7 @@ export const ERROR_CODES = {
   STOPPED: { exit: 5, title: 'stopped by a signal with work left' },
   BREAKER_OPEN: { exit: 5, title: 'too many infrastructure failures in a row' },
   DISK_FULL: { exit: 5, title: 'no space left for the ledger' },
+  WORKSPACE_BUSY: { exit: 5, title: 'another process is writing a manifest' },
   LEDGER_BUSY: { exit: 5, title: 'another process holds the ledger' },
 } as const satisfies Record<string, { exit: ExitCode; title: string }>;
 
