@@ -23,7 +23,7 @@ export function prepareStatements(db: Database.Database): Statements {
   );
   const entry = db.prepare('INSERT INTO entry (seq, prev, leaf, body) VALUES (?, ?, ?, ?)');
   const object = db.prepare(
-    'INSERT INTO object (digest, bytes) SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM object WHERE digest = ?1)',
+    'INSERT INTO object (digest, bytes) SELECT :digest, :bytes WHERE NOT EXISTS (SELECT 1 FROM object WHERE digest = :digest)',
   );
   return {
     begin: db.prepare('BEGIN IMMEDIATE'),
@@ -35,7 +35,7 @@ export function prepareStatements(db: Database.Database): Statements {
       entry.run(seq, prev === null ? null : Buffer.from(prev, 'hex'), leaf, body);
     },
     insertObject: ({ digest, bytes }) => {
-      object.run(Buffer.from(hexOf(digest), 'hex'), bytes);
+      object.run({ digest: Buffer.from(hexOf(digest), 'hex'), bytes });
     },
   };
 }
