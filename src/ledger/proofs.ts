@@ -125,20 +125,20 @@ export interface InclusionClaim {
  */
 export function verifyInclusion(claim: InclusionClaim): void {
   const { index, size, leaf, root, proof } = claim;
-  const refuse = (reason: string, computed: Uint8Array | null = null): never =>
+  const refuse: (reason: string, computed?: Uint8Array) => never = (reason, computed) =>
     invalid(`the inclusion proof of leaf ${index} in a tree of ${size} fails: ${reason}`, {
       kind: 'inclusion',
       index: String(index),
       size: String(size),
       leaf: hex(leaf),
       root: hex(root),
-      computed_root: computed === null ? null : hex(computed),
+      computed_root: computed === undefined ? null : hex(computed),
       proof: proof.map(hex),
     });
   if (!isSize(index) || !isSize(size) || index >= size) refuse('there is no such leaf');
   if (![leaf, root, ...proof].every(isHash)) refuse('a hash has not 32 bytes');
   const path = climb(index, size - 1n, proof.length);
-  if (path === undefined) return refuse('it has the wrong number of hashes');
+  if (path === undefined) refuse('it has the wrong number of hashes');
   const computed = path.reduce<Uint8Array>((node, side, i) => {
     const sibling = proof[i] ?? node;
     return side === 'left' ? nodeHash(sibling, node) : nodeHash(node, sibling);
@@ -163,7 +163,7 @@ export interface ConsistencyClaim {
  */
 export function verifyConsistency(claim: ConsistencyClaim): void {
   const { oldSize, oldRoot, newSize, newRoot, proof } = claim;
-  const refuse = (reason: string, computed?: { readonly old: Uint8Array; readonly new: Uint8Array }): never =>
+  const refuse: (reason: string, computed?: RootPair) => never = (reason, computed) =>
     invalid(`the proof that a tree of ${newSize} extends one of ${oldSize} fails: ${reason}`, {
       kind: 'consistency',
       old_size: String(oldSize),
@@ -176,20 +176,25 @@ export function verifyConsistency(claim: ConsistencyClaim): void {
     });
   if (!isSize(oldSize) || !isSize(newSize) || oldSize > newSize) refuse('the sizes are out of order');
   if (oldSize === 0n) refuse('an empty tree proves nothing');
-  if (![oldRoot, newRoot, ...proof].every(isHash)) refuse('a hash has not 32 bytes');
   if (oldSize === newSize) {
     if (proof.length > 0) refuse('equal sizes need no hashes');
     if (!equal(oldRoot, newRoot)) refuse('the sizes are equal and the roots differ');
     return;
   }
+  if (![oldRoot, newRoot, ...proof].every(isHash)) refuse('a hash has not 32 bytes');
   const computed = consistentRoots(claim);
-  if (computed === undefined) return refuse('it has the wrong number of hashes');
+  if (computed === undefined) refuse('it has the wrong number of hashes');
   if (!equal(computed.old, oldRoot)) refuse('it leads to another old root', computed);
   if (!equal(computed.new, newRoot)) refuse('it leads to another new root', computed);
 }
 
+interface RootPair {
+  readonly old: Uint8Array;
+  readonly new: Uint8Array;
+}
+
 /** Both roots that a consistency proof leads to, or undefined when it has the wrong length. 0 < old < new. */
-function consistentRoots(claim: ConsistencyClaim): { old: Uint8Array; new: Uint8Array } | undefined {
+function consistentRoots(claim: ConsistencyClaim): RootPair | undefined {
   let last = claim.oldSize - 1n;
   let end = claim.newSize - 1n;
   while (last & 1n) {
