@@ -4,7 +4,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hashTree } from '../src/manifest/hash.js';
-import { atLeast, atMost, type Figure, median } from './figure.js';
+import { atLeast, atMost, type Figure } from './figure.js';
 
 const MEBIBYTE = 1 << 20;
 /** 2 GiB in files of uneven sizes, as shards and their companions have. */
@@ -16,7 +16,9 @@ export async function hashBench(): Promise<Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), 'boundbook-bench-hash-'));
   try {
     const files = writeFiles(folder);
-    const ratios: number[] = [];
+    // The best time of each: other work on the machine only ever adds.
+    let theirBest = Number.POSITIVE_INFINITY;
+    let ourBest = Number.POSITIVE_INFINITY;
     let peak = 0;
     for (let round = 0; round < ROUNDS; round++) {
       const theirs = timeOpenssl(files);
@@ -26,14 +28,14 @@ export async function hashBench(): Promise<Figure[]> {
       }, 20);
       const tree = await hashTree(folder, 'source');
       clearInterval(watch);
-      const ours = performance.now() - before;
+      ourBest = Math.min(ourBest, performance.now() - before);
+      theirBest = Math.min(theirBest, theirs.ms);
       for (const entry of tree.entries) {
         if (theirs.digests.get(entry.path) !== entry.digest) throw new Error(`${entry.path}: digests differ`);
       }
-      ratios.push(theirs.ms / ours);
     }
     return [
-      atLeast('hashing a 2 GiB tree: openssl dgst time / our time', median(ratios), 1.6),
+      atLeast('hashing a 2 GiB tree: openssl dgst time / our time', theirBest / ourBest, 1.6),
       atMost('hashing a 2 GiB tree: peak resident memory, MB', peak / 1e6, 250),
     ];
   } finally {
