@@ -5,7 +5,7 @@ import { BoundbookError } from '../core/errors.js';
 import { assertAnchored, readAnchor } from './anchor.js';
 import { type ChainFault, ChainVerifier, type LedgerRecord, type LedgerRow } from './chain.js';
 import { decodeEntry, MAX_BODY_BYTES } from './codec.js';
-import { CompactRange } from './merkle.js';
+import { CompactRange, HASH_BYTES } from './merkle.js';
 import { assertContent, ObjectFolder } from './objects.js';
 import { LEDGER_FILE } from './schema.js';
 import { openLedgerFile, toLedgerError } from './sqlite.js';
@@ -25,7 +25,8 @@ export interface LedgerHead {
 /** Rows are read in pages, so that no read transaction stays open and memory is bounded. */
 const PAGE_ROWS = 256;
 
-type RawRow = [seq: number, prev: Buffer | null, leaf: Buffer, body: Buffer | null];
+/** A damaged file can hand out anything in any column, whatever the table declares. */
+type RawRow = readonly unknown[];
 
 /** Reads a ledger: entries, objects, head. Never writes, never creates. */
 export class LedgerReader {
@@ -35,8 +36,8 @@ export class LedgerReader {
   readonly #mode: 'read' | 'write';
   readonly #objects: ObjectFolder;
   readonly #page: Database.Statement<[number, number], RawRow>;
-  readonly #leaves: Database.Statement<[number, number], Buffer>;
-  readonly #object: Database.Statement<[Buffer], Buffer>;
+  readonly #leaves: Database.Statement<[number, number], unknown>;
+  readonly #object: Database.Statement<[Buffer], unknown>;
   readonly #range = new CompactRange();
 
   protected constructor(folder: string, db: Database.Database, mode: 'read' | 'write') {
@@ -52,9 +53,9 @@ export class LedgerReader {
       )
       .raw();
     this.#leaves = db
-      .prepare<[number, number], Buffer>('SELECT leaf FROM entry WHERE seq >= ? ORDER BY seq LIMIT ?')
+      .prepare<[number, number], unknown>('SELECT leaf FROM entry WHERE seq >= ? ORDER BY seq LIMIT ?')
       .pluck();
-    this.#object = db.prepare<[Buffer], Buffer>('SELECT bytes FROM object WHERE digest = ?').pluck();
+    this.#object = db.prepare<[Buffer], unknown>('SELECT bytes FROM object WHERE digest = ?').pluck();
   }
 
   /**
@@ -87,11 +88,10 @@ export class LedgerReader {
     let next = from;
     for (;;) {
       const page = this.#read(next, () => this.#page.all(next, PAGE_ROWS));
-      for (const [seq, prev, leaf, body] of page) {
-        if (body === null)
-          throw damageOf(this.file, { seq, what: `the body has more than ${MAX_BODY_BYTES} bytes` });
-        yield { seq, prev, leaf, body };
-        next = seq + 1;
+      for (const raw of page) {
+        const row = this.#toRow(raw, next);
+        yield row;
+        next = row.seq + 1;
       }
       if (page.length < PAGE_ROWS) return;
     }
@@ -113,19 +113,20 @@ export class LedgerReader {
 
   /** Size, last leaf, root and time of what the file holds now. The leaves are taken as stored. */
   head(): LedgerHead {
-    let leaf: Buffer | null = null;
     for (;;) {
       const leaves = this.#read(this.#range.size, () => this.#leaves.all(this.#range.size, PAGE_ROWS));
-      for (const each of leaves) this.#range.append(each);
-      leaf = leaves.at(-1) ?? leaf;
+      for (const leaf of leaves) {
+        if (!isHash(leaf)) throw damageOf(this.file, { seq: this.#range.size, what: 'the leaf is no hash' });
+        this.#range.append(leaf);
+      }
       if (leaves.length < PAGE_ROWS) break;
     }
     const size = this.#range.size;
-    const [last] = this.#read(size, () => this.#page.all(size - 1, 1));
-    const decoded = last?.[3] == null ? null : decodeEntry(last[3]);
+    const last = this.#rowAt(size - 1);
+    const decoded = last === null ? null : decodeEntry(last.body);
     return {
       size,
-      leaf: last?.[2].toString('hex') ?? null,
+      leaf: last?.leaf.toString('hex') ?? null,
       root: this.#range.root().toString('hex'),
       time: decoded?.ok === true ? decoded.entry.time : null,
     };
@@ -139,16 +140,14 @@ export class LedgerReader {
   getObject(digest: Digest): Buffer {
     const bytes = this.findObject(digest);
     if (bytes !== null) return bytes;
-    throw new BoundbookError('OBJECT_MISSING', `the ledger ${this.folder} has no object ${digest}`, {
-      hint: 'An object that an entry names belongs to the ledger. Restore the folder from a whole copy.',
-      evidence: { digest },
-    });
+    throw objectLost(digest);
   }
 
   /** {@link getObject}, with null for an object that is not there. */
   findObject(digest: Digest): Buffer | null {
     const inline = this.#read(null, () => this.#object.get(Buffer.from(hexOf(digest), 'hex')));
     if (inline === undefined) return this.#objects.read(digest);
+    if (!Buffer.isBuffer(inline)) throw objectLost(digest);
     assertContent(digest, inline);
     return inline;
   }
@@ -169,8 +168,7 @@ export class LedgerReader {
   protected assertAnchor(): void {
     const anchor = readAnchor(this.folder);
     if (anchor === null) return;
-    const [row] = this.#read(null, () => this.#page.all(anchor.size - 1, 1));
-    const at = row?.[0] === anchor.size - 1 ? row[2].toString('hex') : null;
+    const at = this.#rowAt(anchor.size - 1)?.leaf.toString('hex') ?? null;
     assertAnchored(anchor, { size: this.countEntries(), leaf: at }, this.file);
   }
 
@@ -184,8 +182,21 @@ export class LedgerReader {
 
   #tailBefore(from: number): { size: number; leaf: Buffer | null; time: string | null } {
     if (from === 0) return { size: 0, leaf: null, time: null };
-    const [row] = this.#read(from, () => this.#page.all(from - 1, 1));
-    return { size: from, leaf: row?.[2] ?? null, time: null };
+    return { size: from, leaf: this.#rowAt(from - 1)?.leaf ?? null, time: null };
+  }
+
+  #rowAt(seq: number): LedgerRow | null {
+    const [raw] = this.#read(seq, () => this.#page.all(seq, 1));
+    const row = raw === undefined ? null : this.#toRow(raw, seq);
+    return row?.seq === seq ? row : null;
+  }
+
+  #toRow([seq, prev, leaf, body]: RawRow, due: number): LedgerRow {
+    const fault = (what: string): BoundbookError => damageOf(this.file, { seq: due, what });
+    if (typeof seq !== 'number') throw fault('the position is no number');
+    if (!isHash(leaf) || !(prev === null || isHash(prev))) throw fault('the leaf or the link is no hash');
+    if (!Buffer.isBuffer(body)) throw fault(`the body is missing or has more than ${MAX_BODY_BYTES} bytes`);
+    return { seq, prev, leaf, body };
   }
 
   #read<T>(seq: number | null, query: () => T): T {
@@ -201,6 +212,17 @@ export class LedgerReader {
       });
     }
   }
+}
+
+function isHash(value: unknown): value is Buffer {
+  return Buffer.isBuffer(value) && value.length === HASH_BYTES;
+}
+
+function objectLost(digest: Digest): BoundbookError {
+  return new BoundbookError('OBJECT_MISSING', `the ledger has no object ${digest}`, {
+    hint: 'An object that an entry names belongs to the ledger. Restore the folder from a whole copy.',
+    evidence: { digest },
+  });
 }
 
 export function damageOf(file: string, fault: ChainFault): BoundbookError {
