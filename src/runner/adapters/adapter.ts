@@ -1,0 +1,72 @@
+import type { AttemptKind } from '../../attempts/machine.js';
+import type { FailureSignals } from '../../attempts/signals.js';
+import type { JsonObject } from '../../core/json.js';
+import type { Condition, Stage } from '../../protocol/schema.js';
+import type { Slot } from '../../slots/slot.js';
+import type { Usage } from './openai-answer.js';
+import type { StageRecord } from './stage-record.js';
+
+/** What one slot is about, with everything that the plan fixes for it. */
+export interface Work {
+  readonly slot: Slot;
+  /** `M@42`, or `base` for a model without seed. */
+  readonly model: string;
+  readonly condition: Condition;
+  /** The task's fields. */
+  readonly fields: JsonObject;
+  readonly samplingSeed: number;
+}
+
+/** One started attempt. */
+export interface RunningAttempt {
+  readonly work: Work;
+  readonly attempt: string;
+  readonly kind: AttemptKind;
+  /** The request as the ledger has it; null for a regrade. */
+  readonly request: Buffer | null;
+}
+
+/** How a stage ended; measured by a steady clock, in seconds. */
+interface StageEnd {
+  /** Response, stdout, stderr …, by name. */
+  readonly objects: Readonly<Record<string, Buffer>>;
+  readonly usage: Usage | null;
+  readonly finishReason: string | null;
+  readonly seconds: number;
+  /** Waiting for a busy server, a part of `seconds`. */
+  readonly queueSeconds: number;
+}
+
+/** Stopped from outside before it ended: nothing is recorded, and the next session finds the attempt without end. */
+export type Abandoned = { readonly kind: 'abandoned' };
+
+export type GenerateEnd =
+  | ({ readonly kind: 'candidate'; readonly bytes: Buffer } & StageEnd)
+  | ({ readonly kind: 'failure'; readonly signals: FailureSignals } & StageEnd)
+  | Abandoned;
+
+export type GradeEnd =
+  | ({ readonly kind: 'report'; readonly bytes: Buffer; readonly value: number } & StageEnd)
+  | ({ readonly kind: 'failure'; readonly signals: FailureSignals } & StageEnd)
+  | Abandoned;
+
+/** How attempts of a runner are executed. Failures are values; what is thrown is a fault of Boundbook or of the host. */
+export interface Adapter {
+  /** Grading takes no time worth a commit of its own: both stages are recorded together. */
+  readonly gradesAtOnce: boolean;
+  /** The request of an attempt, which the ledger names before anything is sent (law 2). */
+  request(work: Work, attempt: string): Buffer;
+  generate(attempt: RunningAttempt, signal: AbortSignal): Promise<GenerateEnd>;
+  grade(attempt: RunningAttempt, candidate: Buffer, signal: AbortSignal): Promise<GradeEnd>;
+  /** Makes the end of a stage durable before the ledger has it. */
+  mark(attempt: string, record: StageRecord): Promise<void>;
+  /** The end of a stage that {@link mark} made durable and the ledger never got; null when there is none. */
+  recover(attempt: string, stage: Stage): Promise<StageRecord | null>;
+}
+
+export const NOTHING_MORE = { objects: {}, usage: null, finishReason: null, queueSeconds: 0 } as const;
+
+/** Seconds since `start` (of `performance.now()`), to the microsecond. */
+export function secondsSince(start: number): number {
+  return Math.max(0, Math.round((performance.now() - start) * 1000) / 1e6);
+}

@@ -1,0 +1,58 @@
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemCode } from '../../core/errors.js';
+
+export type Collected =
+  | { readonly kind: 'file'; readonly bytes: Buffer }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'refused'; readonly reason: string }
+  | { readonly kind: 'too_large'; readonly size: number };
+
+/**
+ * Reads a file that a hostile process left inside a folder: a regular file of its own, reached without any link
+ * (DESIGN §13). Call it only when the process and its offspring are gone.
+ *
+ * @param name relative path of plain components, as the protocol declares it
+ */
+export function collectFile(folder: string, name: string, maxBytes: number): Collected {
+  const components = name.split('/');
+  for (let i = 1; i < components.length; i++) {
+    const stat = lstatSync(join(folder, ...components.slice(0, i)), { throwIfNoEntry: false });
+    if (stat === undefined) return { kind: 'absent' };
+    if (!stat.isDirectory()) return { kind: 'refused', reason: `${components[i - 1]} is no folder` };
+  }
+  let file: number;
+  try {
+    file = openSync(
+      join(folder, ...components),
+      constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+    );
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === 'ENOENT') return { kind: 'absent' };
+    return {
+      kind: 'refused',
+      reason: code === 'ELOOP' ? `${name} is a link` : `${name} cannot be opened (${code})`,
+    };
+  }
+  try {
+    return readWhole(file, name, maxBytes);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function readWhole(file: number, name: string, maxBytes: number): Collected {
+  const stat = fstatSync(file);
+  if (!stat.isFile()) return { kind: 'refused', reason: `${name} is not a regular file` };
+  if (stat.nlink !== 1) return { kind: 'refused', reason: `${name} has a second name (hard link)` };
+  if (stat.size > maxBytes) return { kind: 'too_large', size: stat.size };
+  const bytes = Buffer.alloc(stat.size);
+  let length = 0;
+  while (length < bytes.length) {
+    const read = readSync(file, bytes, length, bytes.length - length, length);
+    if (read === 0) return { kind: 'refused', reason: `${name} became shorter while it was read` };
+    length += read;
+  }
+  return { kind: 'file', bytes };
+}

@@ -1,0 +1,171 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Dispatcher } from 'undici';
+import { Pool } from 'undici';
+import { systemCode } from '../../core/errors.js';
+import type { Cause, Phase } from '../../protocol/schema.js';
+
+/**
+ * One HTTP request and what came of it. All limits are the caller's: the library's own are off, since a limit that
+ * the protocol did not set would fail the arm with the longer answers (F-71). Nothing is retried and no redirect is
+ * followed (F-69).
+ */
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly body: Buffer | null;
+  readonly timeoutMs: number;
+  /** Past this many bytes of body the connection is cut. */
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+export type HttpResult =
+  | {
+      readonly kind: 'answer';
+      readonly status: number;
+      readonly headers: IncomingHttpHeaders;
+      readonly body: Buffer;
+    }
+  | {
+      readonly kind: 'failure';
+      readonly cause: Cause;
+      readonly phase: Phase;
+      readonly status: number | null;
+      readonly text: string;
+      /** What had come of the body; at most `maxBytes`. */
+      readonly body: Buffer;
+    }
+  | { readonly kind: 'abandoned' };
+
+export function createPool(origin: string, connections: number): Pool {
+  return new Pool(origin, {
+    connections,
+    pipelining: 1,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connectTimeout: 0,
+    // Servers close idle connections; one that is closed while a request is on its way would look like a failure of
+    // the server. None of the usual servers closes within a second.
+    keepAliveTimeout: 1000,
+    keepAliveMaxTimeout: 1000,
+  });
+}
+
+/** Sends one request. Never throws and always settles: every end is a value. */
+export function send(pool: Pool, request: HttpRequest): Promise<HttpResult> {
+  return new Promise((resolve) => {
+    if (request.signal.aborted) {
+      resolve({ kind: 'abandoned' });
+      return;
+    }
+    const exchange = new Exchange(request, resolve);
+    pool.dispatch(
+      {
+        method: request.method,
+        path: request.path,
+        body: request.body,
+        headers: request.body === null ? {} : { 'content-type': 'application/json' },
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      },
+      exchange,
+    );
+  });
+}
+
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #request: HttpRequest;
+  readonly #resolve: (result: HttpResult) => void;
+  readonly #timer: NodeJS.Timeout;
+  readonly #onAbort: () => void;
+  #controller: Dispatcher.DispatchController | null = null;
+  #phase: Phase = 'connect';
+  #status: number | null = null;
+  #headers: IncomingHttpHeaders = {};
+  #chunks: Buffer[] = [];
+  #size = 0;
+  #done = false;
+
+  constructor(request: HttpRequest, resolve: (result: HttpResult) => void) {
+    this.#request = request;
+    this.#resolve = resolve;
+    const limit = () => this.#fail('time_limit', `no complete answer within ${request.timeoutMs / 1000} s`);
+    this.#timer = setTimeout(limit, request.timeoutMs);
+    this.#onAbort = () => this.#end({ kind: 'abandoned' });
+    request.signal.addEventListener('abort', this.#onAbort);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#done) controller.abort(new Error('the caller has gone'));
+    else this.#phase = 'headers';
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    if (status < 200) return;
+    this.#status = status;
+    this.#headers = headers;
+    this.#phase = 'body';
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#done) return;
+    const room = this.#request.maxBytes - this.#size;
+    this.#size += chunk.length;
+    this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+    if (this.#size > this.#request.maxBytes) {
+      this.#fail('body_too_large', `the answer is longer than ${this.#request.maxBytes} bytes`);
+    }
+  }
+
+  onResponseEnd(): void {
+    this.#end({
+      kind: 'answer',
+      status: this.#status ?? 0,
+      headers: this.#headers,
+      body: this.#body(),
+    });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#fail(causeOf(error, this.#phase), `${systemCode(error) ?? error.name}: ${error.message}`);
+  }
+
+  #fail(cause: Cause, text: string): void {
+    this.#end({
+      kind: 'failure',
+      cause,
+      phase: this.#phase,
+      status: this.#status,
+      text,
+      body: this.#body(),
+    });
+  }
+
+  #body(): Buffer {
+    const [only] = this.#chunks;
+    return this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
+  }
+
+  #end(result: HttpResult): void {
+    if (this.#done) return;
+    this.#done = true;
+    clearTimeout(this.#timer);
+    this.#request.signal.removeEventListener('abort', this.#onAbort);
+    this.#chunks = [];
+    if (result.kind !== 'answer') this.#controller?.abort(new Error('the caller has gone'));
+    this.#resolve(result);
+  }
+}
+
+/** What undici and the system call a failure, as one of the closed set of causes. */
+function causeOf(error: Error, phase: Phase): Cause {
+  const code = systemCode(error) ?? '';
+  if (phase === 'connect') return 'connection_refused';
+  if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW') return 'body_malformed';
+  return 'connection_lost';
+}

@@ -1,0 +1,55 @@
+import { canonicalBytes } from '../../core/canonical-json.js';
+import type { JsonObject, JsonValue } from '../../core/json.js';
+import type { Condition, OpenaiRunner } from '../../protocol/schema.js';
+import { renderPrompt } from '../prompt.js';
+
+export const ENDPOINT_PATHS = { chat: '/v1/chat/completions', completions: '/v1/completions' } as const;
+
+/**
+ * The body of the one request of an attempt, as canonical JSON. Every sampling field is explicit: servers fill
+ * missing ones from files and versions of their own (harnesses §15.3). One slot, one request, one answer (F-55).
+ */
+export function buildRequest(
+  endpoint: OpenaiRunner['endpoint'],
+  condition: Condition,
+  model: string,
+  fields: JsonObject,
+  seed: number,
+): Buffer {
+  const { decoding, reasoning } = condition;
+  return canonicalBytes({
+    model,
+    ...promptFields(endpoint, condition, fields),
+    temperature: decoding.temperature,
+    top_p: decoding.top_p,
+    top_k: decoding.top_k,
+    min_p: decoding.min_p,
+    max_tokens: decoding.max_tokens,
+    seed,
+    n: 1,
+    stream: false,
+    ...defined({
+      stop: decoding.stop,
+      presence_penalty: decoding.presence_penalty,
+      frequency_penalty: decoding.frequency_penalty,
+      repetition_penalty: decoding.repetition_penalty,
+    }),
+    ...(reasoning === undefined ? {} : { chat_template_kwargs: { enable_thinking: reasoning === 'on' } }),
+  });
+}
+
+/** The completions endpoint knows no roles: a system text stands directly before the user's. */
+function promptFields(
+  endpoint: OpenaiRunner['endpoint'],
+  condition: Condition,
+  fields: JsonObject,
+): JsonObject {
+  const { system, user } = renderPrompt(condition, fields);
+  if (endpoint === 'completions') return { prompt: (system ?? '') + user };
+  const messages = system === null ? [] : [{ role: 'system', content: system }];
+  return { messages: [...messages, { role: 'user', content: user }] };
+}
+
+function defined(values: Record<string, JsonValue | undefined>): JsonObject {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as JsonObject;
+}

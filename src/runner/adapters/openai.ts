@@ -1,0 +1,211 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Pool } from 'undici';
+import { type FailureSignals, failureSignals } from '../../attempts/signals.js';
+import { canonicalBytes } from '../../core/canonical-json.js';
+import { BoundbookError } from '../../core/errors.js';
+import { parseStrictJson } from '../../core/strict-json.js';
+import type { OpenaiRunner } from '../../protocol/schema.js';
+import type { Adapter, GenerateEnd, GradeEnd, RunningAttempt, Work } from './adapter.js';
+import { secondsSince } from './adapter.js';
+import { gradeText } from './answer-grading.js';
+import { type HttpResult, send } from './http.js';
+import { errorIn, readAnswer } from './openai-answer.js';
+import { buildRequest, ENDPOINT_PATHS } from './openai-request.js';
+
+/** The service as the adapter sees it. */
+export interface Endpoint {
+  readonly pool: Pool;
+  /** Whether the service's process lives, as seen when it has had a moment to end. */
+  isAlive(waitMs: number): Promise<boolean>;
+}
+
+/** Longest pause between two questions to a busy server that names none. */
+const MAX_PAUSE_MS = 5000;
+const FIRST_PAUSE_MS = 250;
+/** How long after a broken connection the end of the service's process is waited for. */
+const DEATH_MS = 250;
+
+/** Asks a server that speaks the OpenAI protocol: one request for each attempt, graded in this process. */
+export class OpenaiAdapter implements Adapter {
+  readonly gradesAtOnce = true;
+  readonly #runner: OpenaiRunner;
+  /** The service that is up; replaced when a service is started. */
+  endpoint: Endpoint | null = null;
+
+  constructor(runner: OpenaiRunner) {
+    this.#runner = runner;
+  }
+
+  request(work: Work): Buffer {
+    return buildRequest(this.#runner.endpoint, work.condition, work.model, work.fields, work.samplingSeed);
+  }
+
+  async generate(attempt: RunningAttempt, signal: AbortSignal): Promise<GenerateEnd> {
+    const { endpoint } = this;
+    if (endpoint === null || attempt.request === null) {
+      throw new BoundbookError('INTERNAL', 'an attempt was started without a service or a request');
+    }
+    const start = performance.now();
+    const asked = await this.#ask(endpoint.pool, attempt.request, signal);
+    if (asked.result.kind === 'abandoned') return asked.result;
+    const reading = this.#read(asked.result, attempt.work.model, asked.queueLimit);
+    const rest = {
+      objects: objectsOf(asked.result.body, asked.refusals),
+      usage: reading.ok ? reading.usage : null,
+      finishReason: reading.ok ? reading.finishReason : null,
+      seconds: secondsSince(start),
+      queueSeconds: asked.queueSeconds,
+    };
+    if (reading.ok) return { kind: 'candidate', bytes: Buffer.from(reading.text, 'utf8'), ...rest };
+    // A broken connection is often seen before the end of the process that broke it.
+    const service_alive = await endpoint.isAlive(reading.signals.http_status === null ? DEATH_MS : 0);
+    return { kind: 'failure', signals: { ...reading.signals, service_alive }, ...rest };
+  }
+
+  async grade(attempt: RunningAttempt, candidate: Buffer): Promise<GradeEnd> {
+    const { grader } = attempt.work.condition;
+    if (grader.kind === 'report') {
+      throw new BoundbookError('PROTOCOL_INVALID', 'the openai adapter has no grade command to report', {
+        hint: 'Use the grader kinds exact or integer, or the command adapter.',
+      });
+    }
+    return gradeText(grader, attempt.work, candidate);
+  }
+
+  async mark(): Promise<void> {
+    // The response is committed as soon as it is there; there is no moment to bridge.
+  }
+
+  async recover(): Promise<null> {
+    return null;
+  }
+
+  /** Asks until the server takes the request; what it refuses as busy before any token is queue time (DESIGN §9). */
+  async #ask(pool: Pool, body: Buffer, signal: AbortSignal): Promise<Asked> {
+    const { limits, endpoint } = this.#runner;
+    const request = {
+      method: 'POST',
+      path: ENDPOINT_PATHS[endpoint],
+      body,
+      timeoutMs: limits.request_s * 1000,
+      maxBytes: limits.response_bytes,
+      signal,
+    } as const;
+    const start = performance.now();
+    const refusals: Refusal[] = [];
+    for (;;) {
+      const queueSeconds = refusals.length === 0 ? 0 : secondsSince(start);
+      const result = await send(pool, request);
+      const busy = result.kind === 'answer' && (result.status === 429 || result.status === 503);
+      if (!busy) return { result, refusals, queueSeconds, queueLimit: false };
+      const waited = secondsSince(start);
+      const left = limits.queue_wait_s - waited;
+      const pause = pauseBefore(refusals.length, result.headers, left);
+      refusals.push({ status: result.status, at_seconds: waited, pause_seconds: pause ?? 0 });
+      if (pause === null) return { result, refusals, queueSeconds: waited, queueLimit: true };
+      if (!(await sleep(pause * 1000, signal))) {
+        return { result: { kind: 'abandoned' }, refusals, queueSeconds: 0, queueLimit: false };
+      }
+    }
+  }
+
+  #read(result: Ended, model: string, queueLimit: boolean): Reading {
+    if (result.kind === 'failure') {
+      const { phase, cause, text, status } = result;
+      return {
+        ok: false,
+        signals: failureSignals({ stage: 'generate', phase, cause, text, http_status: status }),
+      };
+    }
+    const answered = { stage: 'generate', http_status: result.status } as const;
+    if (result.status === 200) {
+      const reading = readAnswer(result.body, this.#runner.endpoint, model);
+      if (reading.ok) return reading;
+      const { cause, text, exception, embeddedStatus } = reading;
+      return {
+        ok: false,
+        signals: failureSignals({
+          ...answered,
+          phase: 'body',
+          cause,
+          text,
+          exception,
+          embedded_status: embeddedStatus,
+        }),
+      };
+    }
+    const phase = queueLimit ? 'queue' : 'headers';
+    const cause = queueLimit ? 'queue_limit' : 'http_status';
+    return { ok: false, signals: failureSignals({ ...answered, phase, cause, ...errorText(result.body) }) };
+  }
+}
+
+type Ended = Exclude<HttpResult, { kind: 'abandoned' }>;
+
+type Reading =
+  | Extract<ReturnType<typeof readAnswer>, { ok: true }>
+  | { readonly ok: false; readonly signals: FailureSignals };
+
+/** One time that the server said it was busy; all of them are kept, so that its count of requests can be explained. */
+interface Refusal {
+  readonly status: number;
+  readonly at_seconds: number;
+  readonly pause_seconds: number;
+}
+
+interface Asked {
+  readonly result: HttpResult;
+  readonly refusals: readonly Refusal[];
+  readonly queueSeconds: number;
+  readonly queueLimit: boolean;
+}
+
+function objectsOf(body: Buffer, refusals: readonly Refusal[]): Record<string, Buffer> {
+  return {
+    ...(body.length === 0 ? {} : { response: body }),
+    ...(refusals.length === 0 ? {} : { queue: canonicalBytes(refusals) }),
+  };
+}
+
+/** Seconds to wait before asking again; null when the bound is reached. */
+function pauseBefore(asked: number, headers: IncomingHttpHeaders, left: number): number | null {
+  if (left <= 0) return null;
+  const wanted =
+    retryAfter(headers['retry-after']) ?? Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** asked) / 1000;
+  return Math.max(0.01, Math.min(wanted, left));
+}
+
+/** The header's seconds; null when it is absent or not a whole number (its date form needs an agreed clock). */
+function retryAfter(value: string | string[] | undefined): number | null {
+  return typeof value === 'string' && /^[0-9]{1,6}$/.test(value) ? Number(value) : null;
+}
+
+/** What an error body says, for people: exception name and text. */
+function errorText(body: Buffer): { exception: string | null; text: string | null } {
+  if (body.length === 0) return { exception: null, text: null };
+  try {
+    const error = errorIn(parseStrictJson(body, 'the error'));
+    if (error !== null) return { exception: error.exception, text: error.text };
+  } catch {
+    // Not JSON: the beginning of the body is the text.
+  }
+  return { exception: null, text: body.subarray(0, 2000).toString('utf8') };
+}
+
+/** Resolves true after the time, false when the signal came first. */
+function sleep(ms: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve(false);
+      return;
+    }
+    const end = (done: boolean) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+      resolve(done);
+    };
+    const onAbort = () => end(false);
+    const timer = setTimeout(() => end(true), ms);
+    signal.addEventListener('abort', onAbort);
+  });
+}

@@ -1,0 +1,170 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { systemCode } from '../core/errors.js';
+import { type ProcessStat, readStat } from './process-identity.js';
+import { familyOf, MARK, markedProcesses, signalGroup, signalProcess } from './process-tree.js';
+import type { Watchdog } from './watchdog.js';
+
+/** How a process ended; all null when it could not be started. */
+export interface Exit {
+  readonly exit_status: number | null;
+  readonly signal: string | null;
+  /** The system's code (`ENOENT`) when the program could not be started. */
+  readonly spawnError: string | null;
+}
+
+export interface GroupSpec {
+  /** Program and arguments; never a shell (DESIGN §13). */
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  /** Names of environment variables that are passed on, beside PATH and HOME. */
+  readonly env: readonly string[];
+  /** By which the process and its offspring are found again. */
+  readonly mark: string;
+  readonly stdout: (chunk: Buffer) => void;
+  readonly stderr: (chunk: Buffer) => void;
+}
+
+/** How long the pipes of an ended process may stay open before they are cut. */
+const DRAIN_MS = 1000;
+const POLL_MS = 20;
+
+/**
+ * A started program with everything that it starts: one process group, ended as a whole. Its exit counts only when
+ * it was seen (F-113), and nothing of it is left afterwards (F-115).
+ */
+export class ProcessGroup {
+  readonly #child: ChildProcess;
+  readonly #mark: string;
+  readonly #watchdog: Watchdog | null;
+  readonly #started: string;
+  readonly #exit: Promise<Exit>;
+  #ended: Exit | null = null;
+
+  constructor(spec: GroupSpec, watchdog: Watchdog | null = null) {
+    this.#mark = spec.mark;
+    this.#watchdog = watchdog;
+    const child = start(spec);
+    this.#child = child.process;
+    this.#started = (child.process.pid === undefined ? null : readStat(child.process.pid)?.started) ?? '0';
+    if (child.process.pid !== undefined) watchdog?.watch(child.process.pid);
+    child.process.stdout?.on('data', spec.stdout).on('error', () => undefined);
+    child.process.stderr?.on('data', spec.stderr).on('error', () => undefined);
+    this.#exit = child.exit.then((exit) => {
+      this.#ended = exit;
+      return exit;
+    });
+  }
+
+  /** Also the number of the process group; 0 when the program could not be started. */
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** How the first process ended, or null while it runs. */
+  get ended(): Exit | null {
+    return this.#ended;
+  }
+
+  /** Resolves when the first process has ended. */
+  get exit(): Promise<Exit> {
+    return this.#exit;
+  }
+
+  /** SIGTERM to the group, SIGKILL after the grace time, and then {@link clear}. */
+  async stop(graceMs: number): Promise<Exit> {
+    if (this.pid !== 0 && this.#ended === null) {
+      signalGroup(this.pid, 'SIGTERM');
+      const timer = setTimeout(() => signalGroup(this.pid, 'SIGKILL'), graceMs);
+      await this.#exit;
+      clearTimeout(timer);
+    }
+    return this.clear();
+  }
+
+  /** After the first process has ended: ends what it left behind, closes the pipes. Resolves when nothing is left. */
+  async clear(): Promise<Exit> {
+    const exit = await this.#exit;
+    if (this.pid !== 0) {
+      await endAll(this.pid, this.#mark, this.#started);
+      this.#watchdog?.forget(this.pid);
+    }
+    await this.#drain();
+    return exit;
+  }
+
+  async #drain(): Promise<void> {
+    const open = [this.#child.stdout, this.#child.stderr].filter((stream) => stream?.closed === false);
+    const closed = open.map((stream) => new Promise<void>((resolve) => stream?.once('close', resolve)));
+    const timer = setTimeout(() => open.forEach((stream) => stream?.destroy()), DRAIN_MS);
+    await Promise.all(closed);
+    clearTimeout(timer);
+  }
+}
+
+/** SIGKILL to whatever is left of a group or carries its mark, until nobody is. */
+async function endAll(group: number, mark: string, since: string): Promise<void> {
+  for (;;) {
+    const left = new Map<number, ProcessStat>();
+    if (signalGroup(group, 0)) for (const stat of familyOf(group)) left.set(stat.pid, stat);
+    for (const stat of markedProcesses(mark, since)) left.set(stat.pid, stat);
+    if (left.size === 0) return;
+    for (const stat of left.values()) signalProcess(stat, 'SIGKILL');
+    await pause(POLL_MS);
+  }
+}
+
+/** Ends every process that carries one of the marks: what a runner left behind that was killed with its watchdog. */
+export async function endMarked(mark: string): Promise<number> {
+  let count = 0;
+  for (let left = markedProcesses(mark); left.length > 0; left = markedProcesses(mark)) {
+    count = Math.max(count, left.length);
+    for (const stat of left) signalProcess(stat, 'SIGKILL');
+    await pause(POLL_MS);
+  }
+  return count;
+}
+
+function start(spec: GroupSpec): { process: ChildProcess; exit: Promise<Exit> } {
+  const [program = '', ...args] = spec.argv;
+  let child: ChildProcess;
+  try {
+    child = spawn(program, args, {
+      cwd: spec.cwd,
+      env: environment(spec),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+      shell: false,
+    });
+  } catch (error) {
+    // E2BIG and the like are thrown at once (F-121).
+    return { process: nothing(), exit: Promise.resolve(notStarted(error)) };
+  }
+  const exit = new Promise<Exit>((resolve) => {
+    child.once('error', (error) => {
+      if (child.pid === undefined) resolve(notStarted(error));
+    });
+    child.once('exit', (code, signal) => resolve({ exit_status: code, signal, spawnError: null }));
+  });
+  return { process: child, exit };
+}
+
+function nothing(): ChildProcess {
+  return { pid: undefined, stdout: null, stderr: null } as ChildProcess;
+}
+
+function notStarted(error: unknown): Exit {
+  return { exit_status: null, signal: null, spawnError: systemCode(error) ?? 'unknown' };
+}
+
+function environment(spec: GroupSpec): Record<string, string> {
+  const env: Record<string, string> = { [MARK]: spec.mark };
+  for (const name of ['PATH', 'HOME', ...spec.env]) {
+    const value = process.env[name];
+    if (value !== undefined) env[name] = value;
+  }
+  return env;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,236 @@
+import { join } from 'node:path';
+import { canonicalBytes } from '../core/canonical-json.js';
+import { BoundbookError } from '../core/errors.js';
+import type { JsonValue } from '../core/json.js';
+import { parseStrictJson } from '../core/strict-json.js';
+import type { OpenaiRunner } from '../protocol/schema.js';
+import { createPool, send } from './adapters/http.js';
+import type { Endpoint } from './adapters/openai.js';
+import { fillArgv, type SourcePaths } from './argv.js';
+import { CappedFile } from './capped-file.js';
+import { freePort, portOwner } from './ports.js';
+import { type Exit, ProcessGroup } from './process-group.js';
+import { readStat } from './process-identity.js';
+import type { Watchdog } from './watchdog.js';
+
+export interface ServiceSpec {
+  readonly config: OpenaiRunner['service'];
+  /** `M@42`, or `base`: what requests call the model. */
+  readonly model: string;
+  /** Exactly the paths that the gate verified. */
+  readonly weights: string;
+  readonly tokenizer: string | null;
+  readonly sources: SourcePaths;
+  readonly root: string;
+  /** Where the service's output goes. */
+  readonly folder: string;
+  /** File-name stem of the output, and end of the process mark. */
+  readonly label: string;
+  readonly mark: string;
+  readonly connections: number;
+  readonly watchdog: Watchdog | null;
+  readonly signal: AbortSignal;
+}
+
+const HOST = '127.0.0.1';
+const LOG_BYTES = 16 * 2 ** 20;
+const PROBE_BYTES = 2 ** 20;
+const PROBE_MS = 10_000;
+const FIRST_POLL_MS = 20;
+const LAST_POLL_MS = 250;
+/** What a service is asked about itself; what it does not know is recorded as null. */
+const SELF_DESCRIPTION = ['/v1/models', '/version'] as const;
+
+/** One started server under test: its process group, its port, what it says of itself. */
+export class Service implements Endpoint {
+  readonly #spec: ServiceSpec;
+  readonly #group: ProcessGroup;
+  readonly #logs: readonly CappedFile[];
+  readonly #spawned = performance.now();
+  readonly port: number;
+  readonly pool: Endpoint['pool'];
+  /** Seconds from spawn to ready. */
+  readySeconds = 0;
+  /** What it says of itself, as canonical JSON. */
+  effective: Buffer = Buffer.alloc(0);
+
+  private constructor(spec: ServiceSpec, port: number) {
+    this.#spec = spec;
+    this.port = port;
+    const [out, err] = ['stdout', 'stderr'].map(
+      (name) => new CappedFile(join(spec.folder, `${spec.label}.${name}`), LOG_BYTES),
+    ) as [CappedFile, CappedFile];
+    this.#logs = [out, err];
+    const values = {
+      weights: spec.weights,
+      tokenizer: spec.tokenizer ?? undefined,
+      host: HOST,
+      port: String(port),
+      model: spec.model,
+    };
+    const argv = fillArgv(spec.config.argv, values, spec.sources);
+    const { mark, root: cwd, config } = spec;
+    const process = { argv, cwd, env: config.env ?? [], mark, stdout: out.write, stderr: err.write };
+    this.#group = new ProcessGroup(process, spec.watchdog);
+    this.pool = createPool(`http://${HOST}:${port}`, spec.connections);
+  }
+
+  /**
+   * Starts a service and waits until it is ready. The port must belong to the started process group before anything
+   * is sent to it, and still when it is ready.
+   *
+   * @throws {BoundbookError} SERVICE_FAILED or PORT_NOT_OWNED; nothing of the service is left then.
+   */
+  static async start(spec: ServiceSpec): Promise<Service> {
+    const service = new Service(spec, await freePort(HOST));
+    try {
+      await service.#becomeReady();
+      service.effective = await service.#describe();
+      service.readySeconds = service.seconds;
+      return service;
+    } catch (error) {
+      await service.stop();
+      throw error;
+    }
+  }
+
+  get pid(): number {
+    return this.#group.pid;
+  }
+
+  get exit(): Promise<Exit> {
+    return this.#group.exit;
+  }
+
+  /** Seconds since it was spawned. */
+  get seconds(): number {
+    return Math.round(performance.now() - this.#spawned) / 1000;
+  }
+
+  async isAlive(waitMs: number): Promise<boolean> {
+    const end = performance.now() + waitMs;
+    while (this.#lives() && performance.now() < end) await pause(FIRST_POLL_MS);
+    return this.#lives();
+  }
+
+  /** SIGTERM, then SIGKILL of the whole group after the grace time; resolves when nothing of it is left. */
+  async stop(): Promise<Exit> {
+    const [exit] = await Promise.all([
+      this.#group.stop(this.#spec.config.stop_grace_s * 1000),
+      this.pool.destroy().catch(() => undefined),
+    ]);
+    for (const log of this.#logs) log.close();
+    return exit;
+  }
+
+  #lives(): boolean {
+    if (this.#group.ended !== null || this.pid === 0) return false;
+    const stat = readStat(this.pid);
+    return stat !== null && stat.state !== 'Z' && stat.state !== 'X';
+  }
+
+  async #becomeReady(): Promise<void> {
+    const { ready } = this.#spec.config;
+    let wait = FIRST_POLL_MS;
+    for (;;) {
+      if (this.#spec.signal.aborted) throw new BoundbookError('STOPPED', 'stopped while a service started');
+      if (this.#group.ended !== null || this.pid === 0) throw this.#failure(`it ${ended(await this.exit)}`);
+      if (this.#owned() && (await this.#probe(ready.path))) break;
+      if (this.seconds > ready.timeout_s) {
+        throw this.#failure(`${ready.path} did not answer with 2xx within ${ready.timeout_s} s`);
+      }
+      await Promise.race([pause(wait), this.exit]);
+      wait = Math.min(LAST_POLL_MS, wait * 1.25);
+    }
+    if (!this.#owned()) throw this.#failure('it stopped listening while it was asked whether it is ready');
+  }
+
+  /** Whether the started group listens on the port. @throws {BoundbookError} PORT_NOT_OWNED when others do. */
+  #owned(): boolean {
+    const owner = portOwner(this.port, this.pid);
+    if (owner !== 'stranger') return owner === 'family';
+    throw new BoundbookError(
+      'PORT_NOT_OWNED',
+      `port ${this.port} is served by a process that was not started for ${this.#spec.model}`,
+      {
+        hint: 'Another server took the port, or the service leaves its process group. Its answers would say nothing about the bound weights.',
+        evidence: { port: this.port, started_pid: this.pid },
+      },
+    );
+  }
+
+  async #probe(path: string): Promise<boolean> {
+    const result = await this.#get(path);
+    return result.kind === 'answer' && result.status >= 200 && result.status <= 299;
+  }
+
+  #get(path: string): ReturnType<typeof send> {
+    const left = this.#spec.config.ready.timeout_s * 1000 + 1000 - this.seconds * 1000;
+    const timeoutMs = Math.max(1000, Math.min(PROBE_MS, left));
+    const { signal } = this.#spec;
+    return send(this.pool, { method: 'GET', path, body: null, timeoutMs, maxBytes: PROBE_BYTES, signal });
+  }
+
+  /** @throws {BoundbookError} SERVICE_FAILED when it lists its models and the bound one is not among them (F-73). */
+  async #describe(): Promise<Buffer> {
+    const effective: Record<string, JsonValue> = {};
+    for (const path of SELF_DESCRIPTION) {
+      const result = await this.#get(path);
+      effective[path] = result.kind === 'answer' && result.status === 200 ? jsonOrNull(result.body) : null;
+    }
+    const names = modelNames(effective['/v1/models'] ?? null);
+    if (names !== null && !names.includes(this.#spec.model)) {
+      const list = names.slice(0, 5).map((name) => JSON.stringify(name).slice(0, 100));
+      throw this.#failure(`it serves ${list.join(', ') || 'no model'}`);
+    }
+    return canonicalBytes(effective);
+  }
+
+  #failure(reason: string): BoundbookError {
+    const [out, err] = this.#logs;
+    const tail = err?.tail() || out?.tail() || '';
+    return new BoundbookError(
+      'SERVICE_FAILED',
+      `the service for ${this.#spec.model} did not come up: ${reason}`,
+      {
+        hint: `Its output lies in ${this.#spec.folder}/${this.#spec.label}.stderr${tail === '' ? '' : `, which ends:\n${tail}`}`,
+        evidence: { model: this.#spec.model, pid: this.pid, port: this.port },
+      },
+    );
+  }
+}
+
+function jsonOrNull(body: Buffer): JsonValue {
+  try {
+    const value = parseStrictJson(body, 'the description');
+    canonicalBytes(value);
+    return value;
+  } catch {
+    return null;
+  }
+}
+
+/** The ids of an OpenAI model list; null for anything else. */
+function modelNames(value: JsonValue): string[] | null {
+  const data = typeof value === 'object' && value !== null && 'data' in value ? value.data : null;
+  if (!Array.isArray(data)) return null;
+  const names: string[] = [];
+  for (const item of data as readonly JsonValue[]) {
+    if (typeof item === 'object' && item !== null && 'id' in item && typeof item.id === 'string') {
+      names.push(item.id);
+    }
+  }
+  return names;
+}
+
+/** How a process ended, as part of a sentence. */
+export function ended(exit: Exit): string {
+  if (exit.spawnError !== null) return `could not be started (${exit.spawnError})`;
+  return exit.signal === null
+    ? `ended with exit status ${exit.exit_status}`
+    : `was ended by ${exit.signal}`;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
