@@ -27,6 +27,7 @@ export const ERROR_CODES = {
   VALUE_NOT_CANONICAL: { exit: 2, title: 'a value that has no canonical JSON form' },
   PROTOCOL_INVALID: { exit: 2, title: 'a protocol with faults of form or reference' },
   PLAN_ONE_SIDED: { exit: 2, title: 'a plan that cannot come out against its author' },
+  PLAN_IMPRECISE: { exit: 2, title: 'a plan whose sample cannot reach the precision that it asks for' },
   TASKS_INVALID: { exit: 2, title: 'a task file that does not hold what the protocol declares' },
   BINDING_REFUSED: { exit: 2, title: 'files that cannot be bound' },
   MANIFEST_NOT_FOUND: { exit: 2, title: 'no manifest under that name or digest' },

@@ -121,12 +121,13 @@ export async function writeFileDurable(
 
 /**
  * Like {@link writeFileDurable}, but the name must be new: a name that appears in the meantime is never replaced.
+ * A large text can be handed over in pieces.
  *
  * @throws {BoundbookError} FILE_EXISTS, FILE_UNWRITABLE or DISK_FULL.
  */
 export async function createFileDurable(
   path: string,
-  bytes: Uint8Array | string,
+  bytes: Uint8Array | string | Iterable<string>,
   mode = 0o644,
 ): Promise<void> {
   const temporary = temporaryName(path);
@@ -183,10 +184,15 @@ function temporaryName(path: string): string {
   return join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 }
 
-async function writeAndSync(path: string, bytes: Uint8Array | string, mode: number): Promise<void> {
+async function writeAndSync(
+  path: string,
+  bytes: Uint8Array | string | Iterable<string>,
+  mode: number,
+): Promise<void> {
   const file = await open(path, 'wx', mode);
   try {
-    await file.writeFile(bytes);
+    if (typeof bytes === 'string' || bytes instanceof Uint8Array) await file.writeFile(bytes);
+    else for (const piece of bytes) await file.appendFile(piece);
     await file.sync();
   } finally {
     await file.close();

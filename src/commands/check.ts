@@ -1,0 +1,45 @@
+import type { CommandDefinition } from './command.js';
+
+export const command: CommandDefinition = {
+  name: 'check',
+  args: '<protocol>',
+  summary: 'read a protocol strictly, then try to make its plan fail',
+  options: [],
+  examples: ['boundbook check protocol/demo.yaml', 'boundbook check protocol/demo.yaml --json'],
+  next: 'boundbook plan shows what will run; boundbook freeze fixes it',
+  run: async ([path = ''], _options, context) => {
+    const [{ loadPlan }, { checkPlan, precisionJson, reachJson }, { checkText }] = await Promise.all([
+      import('../planning/load.js'),
+      import('../planning/check.js'),
+      import('../planning/check-text.js'),
+    ]);
+    const { document, sets } = await loadPlan(context.root, path);
+    const check = checkPlan(document, sets);
+    const { protocol } = document;
+    return {
+      text: checkText(protocol, path, check),
+      json: {
+        ok: true,
+        protocol: {
+          path,
+          name: protocol.name,
+          revision: protocol.revision,
+          digest: document.rawDigest,
+          parser: document.parser,
+        },
+        slots: check.counts.total,
+        queues: check.counts.queues,
+        precision: check.precision.map(precisionJson),
+        decisions: check.decisions.map(reachJson),
+        sampling_seeds: {
+          cells: check.collisions.cells,
+          basis: check.collisions.basis,
+          repeated: check.collisions.repeated,
+          repeated_in_task: check.collisions.repeatedInTask,
+        },
+        pending: protocol.pending,
+        remarks: check.remarks.map(({ about, message }) => ({ about, message })),
+      },
+    };
+  },
+};
