@@ -88,6 +88,13 @@ export function toText(value: Rational): string {
   return value.d === 1n ? String(value.n) : `${value.n}/${value.d}`;
 }
 
+/** Reads what {@link toText} wrote. @throws {BoundbookError} INTERNAL for any other text. */
+export function fromText(text: string): Rational {
+  const match = /^(-?[0-9]+)(?:\/([0-9]+))?$/.exec(text);
+  if (match?.[1] === undefined) throw new BoundbookError('INTERNAL', `${text} is not a fraction`);
+  return rational(BigInt(match[1]), BigInt(match[2] ?? 1));
+}
+
 const MAX_EXACT = BigInt(Number.MAX_SAFE_INTEGER);
 
 function bitLength(value: bigint): number {

@@ -6,8 +6,7 @@ import {
   grandMean,
   rowMeans,
 } from '../../src/analysis/difference-matrix.js';
-import { multiply, type Rational, rational, toNumber, toText } from '../../src/analysis/rational.js';
-import { parse } from './fixtures.js';
+import { fromText as parse, multiply, type Rational, rational, toNumber, toText } from '../../src/analysis/rational.js';
 import { tables } from './tables.js';
 
 const SEED = 20260927;

@@ -7,6 +7,7 @@ import {
   compare,
   divide,
   fromNumber,
+  fromText,
   mean,
   multiply,
   rational,
@@ -52,6 +53,15 @@ describe('fractions', () => {
         expect(Math.sign(compare(a, b))).toBe(-Math.sign(compare(b, a)) || 0);
       }),
     );
+  });
+
+  it('reads back what it wrote', () => {
+    fc.assert(
+      fc.property(fraction, (a) => {
+        expect(fromText(toText(a))).toEqual(a);
+      }),
+    );
+    for (const text of ['', '1/0', '1.5', '1/-2', ' 1', '1/2/3']) expect(() => fromText(text)).toThrow();
   });
 
   it('rounds to the nearest double', () => {

@@ -1,0 +1,87 @@
+import type { Attribution } from '../attempts/rules.js';
+import type { Digest } from '../core/digest.js';
+import type { Protocol, Stage } from '../protocol/schema.js';
+import type { TaskIds } from '../slots/plan.js';
+import type { SlotKey } from '../slots/slot.js';
+
+/** Everything that a report is a function of (law 10): plain values, no times, hosts or paths. */
+export interface ReportInput {
+  readonly manifest: {
+    readonly digest: Digest;
+    readonly execution_ready: boolean;
+    readonly pending: readonly string[];
+  };
+  readonly protocol: Protocol;
+  readonly taskIds: TaskIds;
+  readonly plan: { readonly count: number; readonly digest: Digest };
+  readonly ledger: LedgerIdentity;
+  /** null while outcomes are blinded (law 8). */
+  readonly unblinded: { readonly partial: boolean } | null;
+  /** Slots that an attempt was started for; every other planned slot is pending. */
+  readonly slots: Iterable<SlotOutcome>;
+  readonly attempts: {
+    readonly first: number;
+    readonly replacement: number;
+    readonly regrade: number;
+    readonly recovered: number;
+  };
+  readonly failures: readonly FailureCount[];
+  readonly generations: readonly GenerationCount[];
+  readonly costs: CostInput;
+  readonly incidents: readonly Incident[];
+}
+
+export interface LedgerIdentity {
+  readonly name: string;
+  readonly entries: number;
+  /** Hash of the last entry's leaf, 64 hexadecimal digits. */
+  readonly head: string;
+  /** Rules that entries break; a report on such a ledger confirms nothing. */
+  readonly violations: number;
+}
+
+export type SlotOutcome = { readonly key: SlotKey } & (
+  | { readonly state: 'settled'; readonly value: number }
+  | { readonly state: 'unresolved' | 'pending' }
+);
+
+/** Failed attempts of one kind. */
+export interface FailureCount {
+  readonly arm: string;
+  readonly stage: Stage;
+  readonly cause: string;
+  readonly attribution: Attribution | 'pending';
+  readonly attempts: number;
+}
+
+/** Finished generations of an arm by the server's finish reason; null where it gave none. */
+export interface GenerationCount {
+  readonly arm: string;
+  readonly finish_reason: string | null;
+  readonly generations: number;
+}
+
+export interface EffortInput {
+  readonly stages: number;
+  readonly seconds: number;
+  readonly queue_seconds: number;
+  readonly generated_tokens: number;
+  readonly uncounted_generations: number;
+  readonly gradings: number;
+}
+
+/** P21. `unused` is what no settlement rests on; `open` belongs to slots that are not closed. */
+export interface CostInput {
+  readonly used: EffortInput;
+  readonly unused: EffortInput;
+  readonly open: EffortInput;
+  readonly session_seconds: number;
+  readonly service_seconds: number;
+  readonly gpu_seconds: number;
+}
+
+/** Something that happened beside the plan. */
+export interface Incident {
+  readonly what: string;
+  readonly count: number;
+}
