@@ -1,8 +1,8 @@
-import { lstatSync } from 'node:fs';
+import { accessSync, constants, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { BoundbookError, systemCode } from '../core/errors.js';
-import { readError } from '../core/files.js';
+import { readError, writeError } from '../core/files.js';
 import { assertSchema, LEDGER_FILE } from './schema.js';
 
 /** How long a statement waits for another process's transaction before it gives up. */
@@ -22,6 +22,7 @@ type Connection = Database.Database;
 export function openLedgerFile(folder: string, mode: 'read' | 'write', busyMs = BUSY_MS): Connection {
   const file = join(folder, LEDGER_FILE);
   assertLedgerFile(file);
+  if (mode === 'write') assertWritable(folder, file);
   let db: Connection | undefined;
   try {
     db = new Database(file, { readonly: mode === 'read', fileMustExist: true, timeout: busyMs });
@@ -89,6 +90,17 @@ function assertLedgerFile(file: string): void {
     throw new BoundbookError('LEDGER_DAMAGED', `${file} is empty (0 bytes)`, {
       hint: 'An interrupted copy leaves such a file. Restore it; an empty file never counts as an empty ledger.',
     });
+  }
+}
+
+/** SQLite opens what it may not write for reading, and fails only at the first entry. */
+function assertWritable(folder: string, file: string): void {
+  for (const path of [file, folder]) {
+    try {
+      accessSync(path, constants.W_OK);
+    } catch (error) {
+      throw writeError(path, error);
+    }
   }
 }
 
