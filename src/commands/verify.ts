@@ -13,6 +13,7 @@ export const command: CommandDefinition = {
     const { inspectHost } = await import('../gate/inspect.js');
     const { gateError, mismatchJson } = await import('../gate/refusal.js');
     const { byteText, hashProgress, labelled } = await import('./manifest-output.js');
+    const { printable } = await import('./render-error.js');
     const stored = await load(root, selector);
     const inspection = await inspectHost(stored.manifest, {
       root,
@@ -33,7 +34,7 @@ export const command: CommandDefinition = {
       const error = gateError(manifest, mismatches);
       const text = [
         `boundbook: ${error.message} [${error.code}]`,
-        ...mismatches.map(mismatchText),
+        ...mismatches.map((mismatch) => printable(mismatchText(mismatch))),
         labelled([
           ['checked', `${files} files, ${byteText(bytes)}`],
           ['digest', stored.digest],

@@ -21,7 +21,7 @@ export async function resolveHubLink(link: string): Promise<LinkVerdict> {
   const blobs = join(cache, 'blobs');
   // Any other spelling could pass through a second link on its way.
   if (dirname(absolute) !== blobs || relative(dirname(link), absolute) !== text) {
-    return refused(`it leads to ${text}, not into the blobs of its own cache`);
+    return refused(`it leads to ${JSON.stringify(text)}, not into the blobs of its own cache`);
   }
   const folder = await lstat(blobs).catch(() => null);
   if (folder?.isDirectory() !== true) return refused('the blobs folder of its cache is missing or a link');

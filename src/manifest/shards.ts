@@ -80,12 +80,16 @@ function tensorFaults(
   const hint = 'Index and shard are of different exports; copy both again from one source.';
   const faults: Fault[] = [];
   if (absent.length > 0) {
-    faults.push({ where: where(path), message: `lacks tensors that ${index} names: ${list(absent)}`, hint });
+    faults.push({
+      where: where(path),
+      message: `lacks tensors that ${index} names: ${list(absent.map(quoted))}`,
+      hint,
+    });
   }
   if (surplus.length > 0) {
     faults.push({
       where: where(path),
-      message: `holds tensors that ${index} does not name: ${list(surplus)}`,
+      message: `holds tensors that ${index} does not name: ${list(surplus.map(quoted))}`,
       hint,
     });
   }
@@ -161,6 +165,10 @@ export function numberingFaults(paths: readonly string[], where: (path: string) 
     }
   }
   return faults;
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name);
 }
 
 function list(names: readonly string[]): string {

@@ -84,7 +84,7 @@ async function configFaults(file: TreeFile, where: Where): Promise<readonly Faul
   const foreign = textsBelow(config, CODE_KEYS).filter((text) => text.includes('--'));
   return [...new Set(foreign)].sort().map((text) => ({
     where: where(file.path),
-    message: `names code in another repository, which is not bound: ${text.slice(0, 200)}`,
+    message: `names code in another repository, which is not bound: ${JSON.stringify(text.slice(0, 200))}`,
     hint: 'Put the code into this folder and name it without "repository--".',
   }));
 }
