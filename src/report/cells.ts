@@ -1,8 +1,6 @@
-import type { RewardRange } from '../analysis/bounds.js';
-import { add, fromNumber, ZERO } from '../analysis/rational.js';
+import { add, ZERO } from '../analysis/rational.js';
 import { type TaskTally, tally } from '../analysis/score.js';
 import { BoundbookError } from '../core/errors.js';
-import { rewardRange } from '../grading/reference.js';
 import type { Protocol } from '../protocol/schema.js';
 import { slotBlocks, type TaskIds } from '../slots/plan.js';
 import type { SlotKey } from '../slots/slot.js';
@@ -101,12 +99,4 @@ function mergeTallies(a: TaskTally, b: TaskTally): TaskTally {
 
 function blockKey(key: Pick<SlotKey, 'queue' | 'arm' | 'trainingSeed' | 'evaluationSeed'>): string {
   return JSON.stringify([key.queue, key.arm, key.trainingSeed, key.evaluationSeed]);
-}
-
-/** The reward range of an arm's grader, exactly. */
-export function rangeOf(protocol: Protocol, arm: string): RewardRange {
-  const condition = protocol.conditions[protocol.arms[arm]?.condition ?? ''];
-  if (condition === undefined) throw new BoundbookError('INTERNAL', `the arm ${arm} has no condition`);
-  const { min, max } = rewardRange(condition.grader);
-  return { min: fromNumber(min), max: fromNumber(max) };
 }

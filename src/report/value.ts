@@ -1,6 +1,6 @@
-import type { Attribution } from '../attempts/rules.js';
 import type { Sign } from '../analysis/bounds.js';
 import type { DecisionStatus } from '../analysis/decision.js';
+import type { Attribution } from '../attempts/rules.js';
 import type { Digest } from '../core/digest.js';
 import type { EffortInput, FailureCount, Incident } from './report-input.js';
 

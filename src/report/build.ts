@@ -1,0 +1,99 @@
+import { rewardRange } from '../grading/reference.js';
+import { trainingSeeds } from '../slots/plan.js';
+import { designCaveats, NOT_CHECKED, outcomeCaveats } from './caveats.js';
+import { Cells } from './cells.js';
+import { costsOf, sortedFailures, truncationOf } from './effort.js';
+import { notesOf } from './notes.js';
+import { conditionOf, evaluationSeedsOf, type PlanView, queueOf, tasksOf } from './plan-view.js';
+import type { ReportInput } from './report-input.js';
+import { queueResults } from './results.js';
+import type { ArmDescription, Counts, QueueCoverage, Report, Visibility } from './value.js';
+
+/**
+ * The report that a book supports: a pure function of manifest, ledger and objects (law 10). Before unblinding it
+ * holds coverage and costs and nothing by arm (law 8).
+ *
+ * @throws {BoundbookError} SLOT_NOT_PLANNED when the ledger speaks of slots outside the plan.
+ */
+export function buildReport(input: ReportInput): Report {
+  const { protocol, taskIds, unblinded } = input;
+  const visibility: Visibility =
+    unblinded === null ? 'blinded' : unblinded.partial ? 'unblinded_partially' : 'unblinded';
+  const demoted = visibility === 'unblinded_partially' || input.ledger.violations > 0;
+  const view: PlanView = { protocol, taskIds, demoted };
+  const cells = new Cells(protocol, taskIds, input.slots);
+  const queues = Object.keys(protocol.queues)
+    .sort()
+    .map((queue) => queueCoverage(view, cells, queue));
+  const total = sumCounts(queues);
+  const results = visibility === 'blinded' ? null : queueResults(view, cells);
+  return {
+    schema: 'boundbook/report/1',
+    protocol: {
+      name: protocol.name,
+      revision: protocol.revision,
+      title: protocol.title,
+      due: protocol.due ?? null,
+    },
+    manifest: input.manifest,
+    plan: { slots: input.plan.count, digest: input.plan.digest },
+    ledger: input.ledger,
+    blinding: protocol.blinding,
+    visibility,
+    notes: notesOf(input, visibility, total),
+    coverage: { total, queues },
+    arms: Object.keys(protocol.arms)
+      .sort()
+      .map((arm) => describeArm(view, arm)),
+    results,
+    attempts: input.attempts,
+    failures: results === null ? null : sortedFailures(input.failures),
+    truncation: results === null ? null : truncationOf(input.generations),
+    costs: costsOf(input.costs),
+    deviations: input.incidents.filter((incident) => incident.count > 0),
+    caveats: [...designCaveats(view), ...(results === null ? [] : outcomeCaveats(results))],
+    not_checked: NOT_CHECKED,
+  };
+}
+
+function queueCoverage(view: PlanView, cells: Cells, queue: string): QueueCoverage {
+  const { role, reps, arms, tasks: set } = queueOf(view, queue);
+  const tasks = tasksOf(view, set);
+  const evaluationSeeds = evaluationSeedsOf(view, queue);
+  const counts = arms.flatMap((arm) =>
+    trainingSeeds(view.protocol, arm).map((trainingSeed) =>
+      cells.counts({ queue, arm, trainingSeed, evaluationSeeds, tasks }),
+    ),
+  );
+  return {
+    queue,
+    role,
+    tasks: tasks.length,
+    reps,
+    evaluation_seeds: evaluationSeeds,
+    ...sumCounts(counts),
+  };
+}
+
+function sumCounts(counts: readonly Counts[]): Counts {
+  const sum = (field: keyof Counts) => counts.reduce((total, each) => total + each[field], 0);
+  return {
+    planned: sum('planned'),
+    settled: sum('settled'),
+    unresolved: sum('unresolved'),
+    pending: sum('pending'),
+  };
+}
+
+function describeArm(view: PlanView, arm: string): ArmDescription {
+  const { model = '', condition = '' } = view.protocol.arms[arm] ?? {};
+  const { grader } = conditionOf(view, arm);
+  return {
+    arm,
+    model,
+    condition,
+    grader: grader.kind,
+    reward: rewardRange(grader),
+    training_seeds: trainingSeeds(view.protocol, arm),
+  };
+}

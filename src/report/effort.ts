@@ -1,0 +1,49 @@
+import type { CostInput, EffortInput, FailureCount, GenerationCount } from './report-input.js';
+import type { Costs, Truncation } from './value.js';
+
+/** Share of generations that ended at the token limit, by arm. */
+export function truncationOf(generations: readonly GenerationCount[]): readonly Truncation[] {
+  const arms = [...new Set(generations.map(({ arm }) => arm))].sort();
+  return arms.map((arm) => {
+    const count = (choose: (reason: string | null) => boolean) =>
+      generations
+        .filter((each) => each.arm === arm && choose(each.finish_reason))
+        .reduce((total, each) => total + each.generations, 0);
+    return {
+      arm,
+      known: count((reason) => reason !== null),
+      truncated: count((reason) => reason === 'length'),
+      unknown: count((reason) => reason === null),
+    };
+  });
+}
+
+/** Failures in one order, whatever order they were counted in. */
+export function sortedFailures(failures: readonly FailureCount[]): readonly FailureCount[] {
+  const key = (each: FailureCount) => JSON.stringify([each.arm, each.stage, each.cause, each.attribution]);
+  return [...failures].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+}
+
+/** P21, in milliseconds: finer digits are noise of adding doubles. */
+export function costsOf(costs: CostInput): Costs {
+  return {
+    used: rounded(costs.used),
+    unused: rounded(costs.unused),
+    open: rounded(costs.open),
+    gpu_hours: Math.round((costs.gpu_seconds / 3600) * 1e6) / 1e6,
+    session_seconds: milliseconds(costs.session_seconds),
+    service_seconds: milliseconds(costs.service_seconds),
+  };
+}
+
+function rounded(effort: EffortInput): EffortInput {
+  return {
+    ...effort,
+    seconds: milliseconds(effort.seconds),
+    queue_seconds: milliseconds(effort.queue_seconds),
+  };
+}
+
+function milliseconds(seconds: number): number {
+  return Math.round(seconds * 1000) / 1000;
+}
