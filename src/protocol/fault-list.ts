@@ -7,6 +7,8 @@ export interface ProtocolFault {
   readonly path: Path;
   /** Offset of the text in UTF-16 code units, when it is known better than by the path. */
   readonly offset?: number;
+  /** The fault lies in the key at the path, not in its value. */
+  readonly onKey?: boolean;
   readonly message: string;
   readonly hint: string;
 }
@@ -15,7 +17,7 @@ export interface ProtocolFault {
 const MAX_LISTED = 100;
 
 /** Where a path lies in the text, as an offset; null when it has no place. */
-export type Locate = (path: Path) => number | null;
+export type Locate = (path: Path, onKey: boolean) => number | null;
 
 /**
  * One error for all faults of a protocol, in the order of the text.
@@ -29,7 +31,7 @@ export function protocolError(
   locate: Locate,
 ): BoundbookError {
   const placed = faults
-    .map((fault) => ({ fault, offset: fault.offset ?? locate(fault.path) ?? 0 }))
+    .map((fault) => ({ fault, offset: fault.offset ?? locate(fault.path, fault.onKey === true) ?? 0 }))
     .sort((a, b) => a.offset - b.offset);
   const listed: Fault[] = placed.slice(0, MAX_LISTED).map(({ fault, offset }) => ({
     where: pointerOf(fault.path) || '/',

@@ -68,6 +68,8 @@ const ID_LISTS: readonly Path[] = [
 interface DeclaredId {
   readonly id: string;
   readonly path: Path;
+  /** Whether the id is a key rather than a value. */
+  readonly onKey: boolean;
 }
 
 /** Faults of all ids that a protocol declares: their form, and two of one kind that look alike (F-17). */
@@ -78,13 +80,14 @@ export function idFaults(valueAt: (path: Path) => JsonValue | undefined): readon
     textsOf(valueAt(['pending']), ['pending']),
   ];
   const namespace = valueAt(['sampling', 'namespace']);
-  if (typeof namespace === 'string') kinds.push([{ id: namespace, path: ['sampling', 'namespace'] }]);
+  if (typeof namespace === 'string')
+    kinds.push([{ id: namespace, path: ['sampling', 'namespace'], onKey: false }]);
   return kinds.flatMap((ids) => [...formFaults(ids), ...lookalikes(ids)]);
 }
 
 function keysOf(value: JsonValue | undefined, path: Path): readonly DeclaredId[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [];
-  return Object.keys(value).map((id) => ({ id, path: [...path, id] }));
+  return Object.keys(value).map((id) => ({ id, path: [...path, id], onKey: true }));
 }
 
 function membersOf(value: JsonValue | undefined, path: Path): readonly DeclaredId[] {
@@ -92,19 +95,21 @@ function membersOf(value: JsonValue | undefined, path: Path): readonly DeclaredI
   return value.flatMap((member: JsonValue, i) => {
     if (typeof member !== 'object' || member === null || Array.isArray(member)) return [];
     const id = (member as { readonly id?: JsonValue }).id;
-    return typeof id === 'string' ? [{ id, path: [...path, i, 'id'] }] : [];
+    return typeof id === 'string' ? [{ id, path: [...path, i, 'id'], onKey: false }] : [];
   });
 }
 
 function textsOf(value: JsonValue | undefined, path: Path): readonly DeclaredId[] {
   if (!Array.isArray(value)) return [];
-  return value.flatMap((id: JsonValue, i) => (typeof id === 'string' ? [{ id, path: [...path, i] }] : []));
+  return value.flatMap((id: JsonValue, i) =>
+    typeof id === 'string' ? [{ id, path: [...path, i], onKey: false }] : [],
+  );
 }
 
 function formFaults(ids: readonly DeclaredId[]): readonly ProtocolFault[] {
-  return ids.flatMap(({ id, path }) => {
+  return ids.flatMap(({ id, path, onKey }) => {
     const fault = idFault(id);
-    return fault === null ? [] : [{ path, ...fault }];
+    return fault === null ? [] : [{ path, onKey, ...fault }];
   });
 }
 
@@ -121,6 +126,7 @@ function lookalikes(ids: readonly DeclaredId[]): readonly ProtocolFault[] {
     const same = earlier.id === declared.id;
     faults.push({
       path: declared.path,
+      onKey: declared.onKey,
       message: same
         ? `${JSON.stringify(declared.id)} is declared twice (also at ${pointerOf(earlier.path)})`
         : `${JSON.stringify(declared.id)} and ${JSON.stringify(earlier.id)} differ in case or normal form only`,

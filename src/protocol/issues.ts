@@ -22,6 +22,7 @@ function faultsOf(issue: Issue, base: Path, root: JsonValue): readonly ProtocolF
     case 'invalid_key':
       return issue.issues.map((inner) => ({
         path,
+        onKey: true,
         message: `this id is refused: ${plainMessage(inner.message)}`,
         hint: 'An id has 1 to 200 characters.',
       }));
@@ -37,6 +38,7 @@ function faultsOf(issue: Issue, base: Path, root: JsonValue): readonly ProtocolF
 function unknownKey(path: Path, key: string, root: JsonValue): ProtocolFault {
   return {
     path: [...path, key],
+    onKey: true,
     message: `unknown key ${JSON.stringify(key)}`,
     hint: spellingHint(key, knownKeys(path, valueAt(root, path))),
   };

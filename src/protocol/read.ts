@@ -41,7 +41,7 @@ export function readProtocol(bytes: Uint8Array, name: string): ProtocolDocument 
   const yaml = parseYaml(text);
   if (yaml instanceof YamlSyntaxFault) throw protocolError(name, [{ path: [], ...yaml }], lines, () => 0);
 
-  const locate = (path: Path): number | null => offsetOf(yaml, path);
+  const locate = (path: Path, onKey: boolean): number | null => offsetOf(yaml, path, onKey);
   const { protocol, faults } = judge(text, yaml);
   if (protocol === null || faults.length > 0) throw protocolError(name, faults, lines, locate);
   return {
@@ -120,12 +120,16 @@ function zeroCharacters(value: JsonValue, path: Path): readonly ProtocolFault[] 
   return entries.flatMap(([key, item]: [string | number, JsonValue]) => zeroCharacters(item, [...path, key]));
 }
 
-/** Where a path stands; what is not there is placed at the nearest thing around it. */
-function offsetOf(yaml: YamlDocument, path: Path): number | null {
+/** Where a path stands: mappings at their key. What is not there is placed at the nearest thing around it. */
+function offsetOf(yaml: YamlDocument, path: Path, onKey: boolean): number | null {
   const pointer = pointerOf(path);
-  const own = yaml.keyOffsets.get(pointer) ?? yaml.valueOffsets.get(pointer);
+  const key = yaml.keyOffsets.get(pointer);
+  const value = yaml.valueOffsets.get(pointer);
+  const found = valueAt(yaml.value, path);
+  const isMapping = typeof found === 'object' && found !== null && !Array.isArray(found);
+  const own = onKey || isMapping ? (key ?? value) : (value ?? key);
   if (own !== undefined) return own;
-  return path.length === 0 ? null : offsetOf(yaml, path.slice(0, -1));
+  return path.length === 0 ? null : offsetOf(yaml, path.slice(0, -1), false);
 }
 
 /** A deeply frozen copy without prototypes, so that no look-up can meet anything but what the protocol declares. */

@@ -74,8 +74,8 @@ function syntaxFault(error: unknown): YamlSyntaxFault {
 
 function syntaxHint(reason: string): string {
   if (reason.includes('tab')) return 'Indent with spaces; YAML does not take tabs there.';
-  if (reason.includes('end of the stream within')) {
-    return 'The file may be cut short, or a quote or bracket is not closed.';
+  if (reason.includes('end of the stream within') || reason.includes('deficient indentation')) {
+    return 'A quote or bracket before it is not closed, a line is indented too little, or the file is cut short.';
   }
   if (reason.includes('null byte')) {
     return 'Zeros are often what a power cut leaves of a file, or it is not UTF-8 text. Restore it.';
@@ -206,7 +206,9 @@ class DocumentBuilder {
     const event = this.#events[this.#next];
     if (event?.type !== EVENT_ID.SCALAR) return this.#refuseKeyNode(path);
     this.#next++;
-    const offset = this.#place(event);
+    // An empty key has no place of its own; its value has.
+    const offset = offsetOf(event) ?? offsetOf(this.#events[this.#next]) ?? this.#last;
+    this.#last = offset;
     this.#refuseDecoration(event, path, offset);
     const name = getScalarValue(this.#text, event);
     const own = [...path, name];
