@@ -119,7 +119,7 @@ const openaiRunner = z.strictObject({
   service: z.strictObject({
     argv: argv.describe('{weights} {tokenizer} {host} {port} {model} are filled in by the gate'),
     env: environmentNames.optional(),
-    ready: z.strictObject({ path: z.string().startsWith('/'), timeout_s: seconds }),
+    ready: z.strictObject({ path: z.string().regex(/^\//, 'begins with a slash'), timeout_s: seconds }),
     restarts: z.int().min(0).max(1000).describe('how often a dead service is started again in one session'),
     stop_grace_s: seconds,
     gpus: z.int().min(0),

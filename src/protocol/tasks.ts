@@ -1,3 +1,4 @@
+import { partsOf } from './references.js';
 import type { Protocol, TaskSet } from './schema.js';
 import { TaskFaults } from './task-faults.js';
 import { checkTaskFields } from './task-fields.js';
@@ -63,6 +64,8 @@ class Resolver {
   readonly #files: ReadonlyMap<string, Uint8Array>;
   readonly #faults: TaskFaults;
   readonly #done = new Map<string, ReadonlyMap<string, Task>>();
+  /** Sets without a fault of their own or of their parts: only these are held against others. */
+  readonly #sound = new Set<string>();
 
   constructor(protocol: Protocol, files: ReadonlyMap<string, Uint8Array>, faults: TaskFaults) {
     this.#protocol = protocol;
@@ -75,10 +78,14 @@ class Resolver {
     const done = this.#done.get(name);
     if (done !== undefined) return done;
     const set = this.#protocol.task_sets[name];
+    if (set === undefined) return new Map();
+    for (const part of partsOf(set)) this.resolve(part);
     const before = this.#faults.total;
-    const tasks = set === undefined ? new Map<string, Task>() : this.#read(name, set);
+    const tasks = this.#read(name, set);
     this.#done.set(name, tasks);
-    if (set !== undefined && this.#faults.total === before) this.#checkCount(name, set, tasks.size);
+    if (this.#faults.total > before || !partsOf(set).every((part) => this.#sound.has(part))) return tasks;
+    this.#checkCount(name, set, tasks.size);
+    if (tasks.size === set.count) this.#sound.add(name);
     return tasks;
   }
 
@@ -109,14 +116,12 @@ class Resolver {
   }
 
   #subset(set: Extract<TaskSet, { subset_of: string }>, bytes: Uint8Array): ReadonlyMap<string, Task> {
-    const before = this.#faults.total;
     const all = this.resolve(set.subset_of);
-    const parentIsSound = this.#faults.total === before;
     const tasks = new Map<string, Task>();
     for (const id of readIdList(bytes, set.ids, this.#faults)) {
       const task = all.get(id);
       if (task !== undefined) tasks.set(id, task);
-      else if (parentIsSound && all.size > 0) {
+      else if (this.#sound.has(set.subset_of)) {
         this.#faults.add(
           set.ids,
           null,
