@@ -33,6 +33,12 @@ export interface OpenSlot extends TouchedSlot {
   readonly session: string | null;
 }
 
+/** A slot's outcome, without its history. */
+export type SlotOutcome = { readonly key: SlotKey } & (
+  | { readonly state: 'settled'; readonly value: number }
+  | { readonly state: 'unresolved' | 'pending' }
+);
+
 export interface AttemptEffort {
   readonly used: Effort;
   readonly unused: Effort;
@@ -138,6 +144,20 @@ export class SlotBook {
     for (const [slot, { index, state }] of this.#live) {
       const key = state.phase === 'unresolved' ? this.#index.keyAt(index) : null;
       if (key !== null) yield { slot, key, state };
+    }
+  }
+
+  /** What became of every touched slot; an open one is still pending. */
+  *outcomes(): Generator<SlotOutcome> {
+    for (const { index, value } of this.#settled.values()) {
+      const key = this.#index.keyAt(index);
+      if (key !== null) yield { key, state: 'settled', value };
+    }
+    for (const { index, state } of this.#live.values()) {
+      const key = this.#index.keyAt(index);
+      if (key === null) continue;
+      if (state.phase === 'settled') yield { key, state: 'settled', value: state.value };
+      else yield { key, state: state.phase === 'unresolved' ? 'unresolved' : 'pending' };
     }
   }
 

@@ -1,0 +1,129 @@
+import type { JsonObject, JsonValue } from '../core/json.js';
+import type { Found } from '../ledger/lookup.js';
+import type { CommandDefinition } from './command.js';
+
+const NOTE = 'Outcomes are masked until `boundbook unblind`.';
+const MAX_TEXT = 100_000;
+
+export const command: CommandDefinition = {
+  name: 'show',
+  args: '<what>',
+  summary: 'show an entry (by number), a slot or attempt with its history (by id), an object (by digest)',
+  options: [
+    { flags: '--manifest <manifest>', description: 'whose ledger, when the workspace has several plans' },
+  ],
+  examples: [
+    'boundbook show 0',
+    'boundbook show f554e0b05e5e99bec897e2a7a47b8e85',
+    'boundbook show sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --json',
+  ],
+  run: async ([what = ''], options, context) => {
+    const { openBook } = await import('../ledger/book.js');
+    const { lookUp } = await import('../ledger/lookup.js');
+    const { textOption } = await import('./options.js');
+    const book = await openBook(context.root, textOption(options.manifest, '--manifest'), 'read');
+    try {
+      const found = lookUp(book, what);
+      return { text: await foundText(found), json: await foundJson(found) };
+    } finally {
+      book.close();
+    }
+  },
+};
+
+async function foundJson(found: Found): Promise<JsonValue> {
+  if (found.kind !== 'object') return { ...found };
+  const { kind, digest, bytes, named_by } = found;
+  const text = await textOf(bytes);
+  const content = text === null ? { base64: bytes.toString('base64') } : { text };
+  return { kind, digest, size: bytes.length, ...content, named_by: named_by.map((each) => ({ ...each })) };
+}
+
+async function foundText(found: Found): Promise<string> {
+  switch (found.kind) {
+    case 'entry':
+      return [`leaf        ${found.leaf}`, await pretty(found.entry), ...(found.masked ? [NOTE] : [])].join(
+        '\n',
+      );
+    case 'slot':
+      return slotText(found);
+    case 'object':
+      return objectText(found);
+  }
+}
+
+async function slotText(found: Extract<Found, { kind: 'slot' }>): Promise<string> {
+  const { labelled } = await import('./manifest-output.js');
+  const { renderTable } = await import('../planning/table.js');
+  const [queue, arm, trainingSeed, evaluationSeed, task, rep] = found.key.map(String);
+  const { phase, attempts: _, ...rest } = found.state;
+  const head = labelled([
+    ['slot', found.slot],
+    ['queue', `${queue}, evaluation seed ${evaluationSeed}`],
+    ['arm', trainingSeed === 'null' ? String(arm) : `${arm}@${trainingSeed}`],
+    ['task', `${task}, rep ${rep}`],
+    ['state', String(phase)],
+    ...Object.entries(rest).map(([name, value]): [string, string] => [name, scalar(value)]),
+  ]);
+  const rows = found.entries.map((entry) => [
+    Number(entry.seq),
+    String(entry.time),
+    String(entry.type),
+    summary(entry),
+  ]);
+  const history =
+    rows.length === 0 ? 'No attempt was started yet.' : renderTable(['entry', 'time', 'type', 'what'], rows);
+  return [head, history, ...(found.masked ? [NOTE] : [])].join('\n\n');
+}
+
+async function objectText({ digest, bytes, named_by }: Extract<Found, { kind: 'object' }>): Promise<string> {
+  const { labelled } = await import('./manifest-output.js');
+  const { printable } = await import('./render-error.js');
+  const head = labelled([
+    ['object', digest],
+    ['size', `${bytes.length} bytes`],
+    [
+      'named by',
+      named_by
+        .slice(0, 10)
+        .map(({ seq, as }) => `entry ${seq} as ${as}`)
+        .join(', ') || 'no entry',
+    ],
+  ]);
+  const text = await textOf(bytes);
+  if (text === null) return `${head}\n\nNot text; --json prints it in base64.`;
+  const cut =
+    text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}\n(cut here; --json prints all of it)` : text;
+  return `${head}\n\n${printable(cut)}`;
+}
+
+/** What tells one entry of a history from the next. */
+function summary(entry: JsonObject): string {
+  const { kind, stage, result, attribution, outcome, reason, value, found } = entry;
+  const parts = [stage, kind, attribution, outcome, reason, found, value]
+    .filter((part) => part != null)
+    .map(scalar);
+  if (typeof result === 'object' && result !== null && 'kind' in result) parts.push(...resultParts(result));
+  return parts.join(', ');
+}
+
+function resultParts(result: JsonObject): string[] {
+  const { kind, value, signals } = result;
+  const cause =
+    typeof signals === 'object' && signals !== null && 'cause' in signals ? signals.cause : undefined;
+  return [kind, cause, value].filter((part) => part != null).map(scalar);
+}
+
+function scalar(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : JSON.stringify(value ?? null);
+}
+
+async function pretty(entry: JsonObject): Promise<string> {
+  const { printable } = await import('./render-error.js');
+  return printable(JSON.stringify(entry, null, 2));
+}
+
+async function textOf(bytes: Buffer): Promise<string | null> {
+  const { isUtf8 } = await import('node:buffer');
+  return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString('utf8') : null;
+}

@@ -1,0 +1,161 @@
+import type { JsonValue } from '../core/json.js';
+import type { Effort } from '../ledger/costs.js';
+import type { LedgerStatus, Status } from '../ledger/status.js';
+import type { CommandDefinition } from './command.js';
+
+export const command: CommandDefinition = {
+  name: 'status',
+  args: '[manifest]',
+  summary: 'show how far a run is: counts, coverage, cost, sessions, ledger head; never an outcome',
+  options: [],
+  examples: ['boundbook status', 'boundbook status obme-final --json', 'watch boundbook status'],
+  next: 'boundbook run goes on with what is pending; boundbook unblind when nothing is',
+  run: async ([selector], _options, context) => {
+    const { readStatus } = await import('../ledger/status.js');
+    const status = await readStatus(context.root, selector, context.now().slice(0, 10));
+    return { text: await statusText(status), json: statusJson(status) };
+  },
+};
+
+function statusJson({ stored, ledger, overdue }: Status): JsonValue {
+  const { manifest, digest, file } = stored;
+  return {
+    manifest: {
+      file,
+      digest,
+      name: manifest.name,
+      revision: manifest.revision,
+      execution_ready: manifest.execution_ready,
+      pending: [...manifest.pending],
+      blinding: manifest.protocol.blinding,
+      due: manifest.due,
+    },
+    plan: manifest.plan === null ? null : { ...manifest.plan },
+    ledger: ledger === null ? null : ledgerJson(ledger),
+    overdue: overdue.map((plan) => ({ ...plan })),
+  };
+}
+
+function ledgerJson(ledger: LedgerStatus): JsonValue {
+  const { used, unused, open, ...devices } = ledger.costs;
+  return {
+    head: { ...ledger.head },
+    queues: ledger.queues.map((counts) => ({ ...counts, coverage: coverage(counts) })),
+    total: { ...ledger.total, coverage: coverage(ledger.total) },
+    attempts: { ...ledger.attempts },
+    costs: { used: { ...used }, unused: { ...unused }, open: { ...open }, ...devices },
+    sessions: ledger.sessions.map((session) => ({ ...session })),
+    deviations: ledger.deviations.map((deviation) => ({ ...deviation })),
+    unblinded: ledger.unblinded === null ? null : { ...ledger.unblinded },
+  };
+}
+
+async function statusText({ stored, ledger, overdue }: Status): Promise<string> {
+  const { manifest, digest, file } = stored;
+  const { labelled } = await import('./manifest-output.js');
+  const pending = manifest.pending.length;
+  const parts = [
+    labelled([
+      ['plan', `${manifest.name} revision ${manifest.revision}: ${manifest.title}`],
+      ['manifest', file],
+      ['digest', digest],
+      ['ready', manifest.execution_ready ? 'yes' : `no: ${pending} pending, see \`boundbook bind ${file}\``],
+    ]),
+    ...(ledger === null
+      ? [noLedger(manifest.plan?.count ?? null)]
+      : await ledgerText(ledger, manifest.protocol.blinding)),
+    ...overdue.map(
+      ({ name, revision, due }) => `OVERDUE: the report of ${name} revision ${revision} was due on ${due}.`,
+    ),
+  ];
+  return parts.join('\n\n');
+}
+
+function noLedger(count: number | null): string {
+  return count === null
+    ? 'No ledger and no plan yet: a task file is not bound.'
+    : `No ledger yet: all ${count} slots are pending.`;
+}
+
+async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Promise<string[]> {
+  const { labelled } = await import('./manifest-output.js');
+  const { renderTable } = await import('../planning/table.js');
+  const { head, attempts } = ledger;
+  const rows = [...ledger.queues, { queue: 'total', role: '', ...ledger.total }].map((row) => {
+    const { queue, role, planned, pending, open, settled, unresolved } = row;
+    return [queue, role, planned, pending, open, settled, unresolved, percent(coverage(row))];
+  });
+  const titles = ['queue', 'role', 'planned', 'pending', 'open', 'settled', 'unresolved', 'settled %'];
+  const kinds = `${attempts.first} first, ${attempts.replacement} replacements, ${attempts.regrade} regrades`;
+  return [
+    renderTable(titles, rows),
+    labelled([
+      ['attempts', `${kinds}; ${attempts.recovered} recovered after their process was gone`],
+      ...sessionRows(ledger),
+      ['outcomes', outcomes(ledger, blinding)],
+    ]),
+    await costText(ledger),
+    labelled([
+      ['ledger', `${head.size} entries, the last at ${head.time ?? 'no time'}`],
+      ['leaf', head.leaf ?? ''],
+      ['root', head.root],
+    ]),
+  ];
+}
+
+function sessionRows({ sessions, deviations }: LedgerStatus): [string, string][] {
+  const shown = sessions.slice(-5).map(({ session, started, seconds, pid, ended }, i): [string, string] => {
+    const end = ended === null ? `no end recorded (process ${pid})` : ended;
+    return [
+      i === 0 ? 'sessions' : '',
+      `${session.slice(0, 8)} from ${started}, ${seconds.toFixed(0)} s: ${end}`,
+    ];
+  });
+  const earlier = sessions.length - shown.length;
+  return [
+    ...shown,
+    ...(earlier > 0 ? [['', `and ${earlier} before`] as [string, string]] : []),
+    ...deviations
+      .slice(-5)
+      .map(({ seq, reason, detail }, i): [string, string] => [
+        i === 0 ? 'interrupted' : '',
+        `by ${reason} (entry ${seq})${detail === null ? '' : `: ${detail.slice(0, 60)}`}`,
+      ]),
+  ];
+}
+
+async function costText({ costs }: LedgerStatus): Promise<string> {
+  const { renderTable } = await import('../planning/table.js');
+  const row = (name: string, effort: Effort): (string | number)[] => [
+    name,
+    effort.stages,
+    effort.seconds.toFixed(1),
+    effort.queue_seconds.toFixed(1),
+    effort.generated_tokens,
+    effort.gradings,
+  ];
+  const titles = ['cost of', 'stages', 'seconds', 'waiting s', 'tokens', 'gradings'];
+  const table = renderTable(titles, [
+    row('used', costs.used),
+    row('unused', costs.unused),
+    row('still open', costs.open),
+  ]);
+  const { session_seconds, service_seconds, gpu_seconds } = costs;
+  const hours = (gpu_seconds / 3600).toFixed(3);
+  return `${table}\nSessions worked ${session_seconds.toFixed(0)} s, services ${service_seconds.toFixed(0)} s; ${hours} GPU hours allocated.`;
+}
+
+function outcomes({ unblinded }: LedgerStatus, blinding: 'masked' | 'none'): string {
+  if (unblinded !== null)
+    return `unblinded${unblinded.partial ? ' in part' : ''} at ${unblinded.time} (entry ${unblinded.seq})`;
+  return blinding === 'none' ? 'not blinded by this protocol' : 'blinded until `boundbook unblind`';
+}
+
+function coverage({ planned, settled }: { readonly planned: number; readonly settled: number }): number {
+  return planned === 0 ? 0 : settled / planned;
+}
+
+/** Rounded down: 100 % is said only of what is whole. */
+function percent(share: number): string {
+  return `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;
+}

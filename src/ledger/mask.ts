@@ -1,0 +1,65 @@
+import type { SlotState } from '../attempts/machine.js';
+import type { JsonObject, JsonValue } from '../core/json.js';
+import type { Entry } from './entries.js';
+
+/** Stands for what is not shown before unblinding (law 8). */
+export const MASK = '(masked until unblinding)';
+
+/**
+ * An entry as it may be shown while outcomes are blinded. Where a slot has an outcome, everything that its last attempt
+ * left is masked, the kind of entry too: that an attempt failed says as much as the value 0.
+ *
+ * @param state the present state of the slot that the entry names; null for entries that name none
+ */
+export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
+  const { seq, prev, time, type } = entry;
+  if (type === 'attempt.started')
+    return { ...asJson(entry), candidate: entry.candidate === null ? null : MASK };
+  if (state === null || !('slot' in entry)) return asJson(entry);
+  if (bearsOutcome(entry, state)) {
+    const shown = type === 'slot.settled' ? type : MASK;
+    return { seq, prev, time, type: shown, slot: entry.slot, masked: true };
+  }
+  if (type !== 'stage.finished') return asJson(entry);
+  const { result } = entry;
+  return {
+    ...asJson(entry),
+    result: result.kind === 'failure' ? asJson(result) : { kind: result.kind, candidate: MASK },
+    objects: Object.fromEntries(Object.keys(entry.objects).map((name) => [name, MASK])),
+    ...(result.kind === 'failure' ? {} : { usage: MASK, finish_reason: MASK }),
+  };
+}
+
+/** The state of a slot as it may be shown while outcomes are blinded. */
+export function maskState(state: SlotState): JsonObject {
+  const { attempts, replacements, regrades } = state;
+  const shown: JsonObject = { attempts, replacements, regrades };
+  switch (state.phase) {
+    case 'settled':
+      return { ...shown, phase: state.phase, value: MASK };
+    case 'unresolved':
+      return { ...shown, phase: state.phase, reason: state.reason };
+    case 'planned':
+    case 'generating':
+    case 'grading':
+      return { ...shown, phase: state.phase };
+    default:
+      return isOutcome(state) ? { ...shown, phase: MASK } : { ...shown, phase: state.phase };
+  }
+}
+
+function bearsOutcome(entry: Entry, state: SlotState): boolean {
+  if (!isOutcome(state)) return false;
+  return !('attempt' in entry) || entry.attempt === state.attempts.at(-1);
+}
+
+/** Whether the slot's value is fixed, or about to be. */
+function isOutcome(state: SlotState): boolean {
+  if (state.phase === 'attributed') return state.attribution === 'model';
+  return state.phase === 'settled' || state.phase === 'reported' || state.phase === 'failed';
+}
+
+/** Entries come out of JSON, so they are JSON. */
+export function asJson(value: object): JsonObject {
+  return value as { readonly [key: string]: JsonValue };
+}

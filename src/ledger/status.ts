@@ -1,0 +1,125 @@
+import { BoundbookError } from '../core/errors.js';
+import { overduePlans } from '../manifest/lineage.js';
+import { loadManifest } from '../manifest/select.js';
+import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
+import { ledgerFolder, type ManifestReference, openBook } from './book.js';
+import { decodeEntry } from './codec.js';
+import type { Costs, Deviation } from './fold.js';
+import { type LedgerHead, LedgerReader } from './reader.js';
+import { type Session, sessionSeconds } from './sessions.js';
+import type { QueueCounts, StateCounts } from './slot-book.js';
+
+/** What may be said of a ledger at any time: counts, coverage and cost, and no outcome (law 8). */
+export interface LedgerStatus {
+  readonly head: LedgerHead;
+  readonly queues: readonly QueueCounts[];
+  readonly total: StateCounts;
+  readonly attempts: {
+    readonly first: number;
+    readonly replacement: number;
+    readonly regrade: number;
+    readonly recovered: number;
+  };
+  readonly costs: Costs;
+  readonly sessions: readonly SessionStatus[];
+  readonly deviations: readonly Deviation[];
+  readonly unblinded: { readonly seq: number; readonly time: string; readonly partial: boolean } | null;
+}
+
+export interface SessionStatus {
+  readonly session: string;
+  readonly started: string;
+  readonly last: string;
+  readonly seconds: number;
+  readonly pid: number;
+  /** Why it ended; null while it runs, or when its process died. */
+  readonly ended: string | null;
+}
+
+export interface Status {
+  readonly stored: StoredManifest;
+  /** null before the first run. */
+  readonly ledger: LedgerStatus | null;
+  readonly overdue: readonly {
+    readonly name: string;
+    readonly revision: number;
+    readonly due: string;
+    readonly manifests: readonly string[];
+  }[];
+}
+
+/**
+ * The state of a plan and its ledger. Works beside a run.
+ *
+ * @param today `YYYY-MM-DD`, for plans past their due date
+ * @throws {BoundbookError} as `openBook` for reading, except that a ledger may be absent.
+ */
+export async function readStatus(root: string, reference: ManifestReference, today: string): Promise<Status> {
+  const stored = typeof reference === 'object' ? reference : await loadManifest(root, reference);
+  return { stored, ledger: await ledgerStatus(root, stored), overdue: await overdue(root, today) };
+}
+
+async function ledgerStatus(root: string, stored: StoredManifest): Promise<LedgerStatus | null> {
+  if (stored.manifest.plan === null) return null;
+  try {
+    const book = await openBook(root, stored, 'read');
+    book.close();
+    const { fold } = book;
+    const { unblinded } = fold;
+    return {
+      head: book.head(),
+      queues: fold.slots.counts(),
+      total: fold.slots.total(),
+      attempts: { ...fold.attempts, recovered: fold.recovered },
+      costs: fold.costs(),
+      sessions: [...fold.sessions.all()].map(sessionStatus),
+      deviations: fold.deviations,
+      unblinded:
+        unblinded === null ? null : { seq: unblinded.seq, time: unblinded.time, partial: unblinded.partial },
+    };
+  } catch (error) {
+    if (error instanceof BoundbookError && error.code === 'LEDGER_NOT_FOUND') return null;
+    throw error;
+  }
+}
+
+function sessionStatus(session: Session): SessionStatus {
+  return {
+    session: session.id,
+    started: session.startedAt,
+    last: session.lastAt,
+    seconds: sessionSeconds(session),
+    pid: session.process.pid,
+    ended: session.end?.reason ?? null,
+  };
+}
+
+/** Plans whose report was due and cannot have been made: their outcomes are blinded to this day. */
+async function overdue(root: string, today: string): Promise<Status['overdue']> {
+  const { manifests } = await readWorkspace(root);
+  return overduePlans(manifests, today, (stored) => wasUnblinded(root, stored)).map((plan) => ({
+    name: plan.name,
+    revision: plan.revision,
+    due: plan.due,
+    manifests: plan.manifests.map(({ file }) => file),
+  }));
+}
+
+function wasUnblinded(root: string, stored: StoredManifest): boolean {
+  const mark = Buffer.from('"type":"unblinded"');
+  let reader: LedgerReader | undefined;
+  try {
+    reader = LedgerReader.open(ledgerFolder(root, stored.file));
+    for (const { body } of reader.rows()) {
+      const decoded = body.includes(mark) ? decodeEntry(body) : null;
+      if (decoded?.ok === true && decoded.entry.type === 'unblinded') return true;
+    }
+    return false;
+  } catch (error) {
+    // A ledger that cannot be read shows no report either; its own status says what is wrong with it.
+    if (error instanceof BoundbookError) return false;
+    throw error;
+  } finally {
+    reader?.close();
+  }
+}

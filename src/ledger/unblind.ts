@@ -1,0 +1,70 @@
+import { BoundbookError } from '../core/errors.js';
+import type { Book } from './book.js';
+import type { EntryOf } from './entries.js';
+import { isComplete } from './slot-book.js';
+import type { LedgerStore } from './store.js';
+
+export interface Unblinding {
+  readonly entry: EntryOf<'unblinded'>;
+  /** Whether outcomes were unblinded before, so that nothing was recorded now. */
+  readonly before: boolean;
+  /** Unresolved slots on which no adjudicator gave a verdict; a verdict from now on is late and changes nothing. */
+  readonly unjudged: number;
+}
+
+/**
+ * Records that outcomes may be read from here on (P22). With everything confirmatory closed, nothing is started in this
+ * ledger any more.
+ *
+ * @param partial whether to unblind although confirmatory slots are open: what is run afterwards is exploratory
+ * @throws {BoundbookError} UNBLIND_TOO_EARLY with the counts, and as the store.
+ */
+export function unblind(book: Book<LedgerStore>, partial: boolean): Unblinding {
+  const { fold, store } = book;
+  const { result, entries } = store.transact<EntryOf<'unblinded'> | null>(() => {
+    if (fold.unblinded !== null) return { drafts: [], result: fold.unblinded };
+    const complete = isComplete(fold.slots.counts());
+    if (!complete && !partial) throw tooEarly(book);
+    const { planned, settled, unresolved, pending, open } = fold.slots.total();
+    const draft = {
+      type: 'unblinded' as const,
+      partial: !complete,
+      planned,
+      settled,
+      unresolved,
+      pending: pending + open,
+    };
+    return { drafts: [draft], result: null };
+  });
+  const [recorded] = entries;
+  const entry = result ?? (recorded?.type === 'unblinded' ? recorded : null);
+  if (entry === null) throw new BoundbookError('INTERNAL', 'an unblinding without its entry');
+  return { entry, before: result !== null, unjudged: countUnjudged(book) };
+}
+
+function countUnjudged({ fold }: Book): number {
+  let count = 0;
+  for (const { state } of fold.slots.unresolved()) {
+    if (state.phase === 'unresolved' && state.reason === 'undetermined' && state.by === 'rule') count++;
+  }
+  return count;
+}
+
+function tooEarly({ fold }: Book): BoundbookError {
+  const counts = fold.slots.counts();
+  const late = counts.filter(
+    ({ role, pending, open }) => open > 0 || (role === 'confirmatory' && pending > 0),
+  );
+  return new BoundbookError(
+    'UNBLIND_TOO_EARLY',
+    'slots are still open: their outcomes could be chosen after others are seen',
+    {
+      hint: 'Let `boundbook run` finish. --partial unblinds now, and marks all that follows as exploratory.',
+      faults: late.map(({ queue, role, pending, open }) => ({
+        where: queue,
+        message: `${pending} pending and ${open} open (${role})`,
+      })),
+      evidence: { counts: counts.map((count) => ({ ...count })) },
+    },
+  );
+}
