@@ -19,7 +19,7 @@ export function buildReport(input: ReportInput): Report {
   const { protocol, taskIds, unblinded } = input;
   const visibility: Visibility =
     unblinded === null ? 'blinded' : unblinded.partial ? 'unblinded_partially' : 'unblinded';
-  const demoted = visibility === 'unblinded_partially' || input.ledger.violations > 0;
+  const demoted = visibility === 'unblinded_partially' || input.manifest.amendment?.unblinded === true;
   const view: PlanView = { protocol, taskIds, demoted };
   const cells = new Cells(protocol, taskIds, input.slots);
   const queues = Object.keys(protocol.queues)

@@ -1,10 +1,10 @@
 import type { CostInput, EffortInput, FailureCount, GenerationCount } from './report-input.js';
 import type { Costs, Truncation } from './value.js';
 
-/** Share of generations that ended at the token limit, by arm. */
+/** Share of generations that ended at the token limit, by arm; arms without any finish reason are left out. */
 export function truncationOf(generations: readonly GenerationCount[]): readonly Truncation[] {
   const arms = [...new Set(generations.map(({ arm }) => arm))].sort();
-  return arms.map((arm) => {
+  const rows = arms.map((arm) => {
     const count = (choose: (reason: string | null) => boolean) =>
       generations
         .filter((each) => each.arm === arm && choose(each.finish_reason))
@@ -16,6 +16,7 @@ export function truncationOf(generations: readonly GenerationCount[]): readonly 
       unknown: count((reason) => reason === null),
     };
   });
+  return rows.filter(({ known }) => known > 0);
 }
 
 /** Failures in one order, whatever order they were counted in. */

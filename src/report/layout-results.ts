@@ -74,8 +74,8 @@ function saturationBlock(row: ScoreRow, scale: Scale): readonly Block[] {
   const { at, tasks, wilson } = row.saturation;
   return [
     paragraph(
-      `${row.arm} ${seedText(row.training_seed)}: every rollout is at the ${at} end. Degenerate; a ${plain(scale, wilson.level)} ` +
-        `${scale.unit} Wilson interval with the ${tasks} tasks as units is [${plain(scale, wilson.low)}, ${plain(scale, wilson.high)}].`,
+      `${row.arm} ${seedText(row.training_seed)}: every rollout is at the ${at} end. Degenerate; the ${percent(wilson.level)} % ` +
+        `Wilson interval with the ${tasks} tasks as units is [${plain(scale, wilson.low)}, ${plain(scale, wilson.high)}].`,
     ),
   ];
 }
@@ -133,7 +133,7 @@ function contrastBlocks(contrast: ContrastResult, scale: Scale): readonly Block[
     ),
     ...(contrast.interval === null ? [] : [paragraph(intervalText(contrast.interval, scale))]),
     ...table(
-      [`>${'seed'}`, '>lower', '>upper'],
+      ['>seed', '>lower', '>upper'],
       contrast.pairs.map((pair) => [
         pairText(pair.minuend_seed, pair.subtrahend_seed),
         signed(scale, pair.bound.lower),

@@ -1,5 +1,5 @@
-import { rational } from '../analysis/rational.js';
-import { toPercent } from '../analysis/rounding.js';
+import { fromNumber, rational, sum } from '../analysis/rational.js';
+import { toFixedDecimal, toPercent } from '../analysis/rounding.js';
 import { type Block, heading, list, paragraph, table } from './document.js';
 import { queueBlocks } from './layout-results.js';
 import { scaleOf } from './scale.js';
@@ -42,7 +42,8 @@ function identity(report: Report): readonly Block[] {
       ['manifest', manifest.digest],
       ['plan', plan.digest],
       ['ledger', `${ledger.name} (${ledger.entries} entries)`],
-      ['ledger head', ledger.head],
+      ['ledger leaf', ledger.leaf],
+      ['ledger root', ledger.root],
       ['blinding', report.blinding],
       ['outcomes', VISIBILITY[report.visibility]],
     ],
@@ -146,8 +147,8 @@ function effortTable(costs: Costs): readonly Block[] {
   const parts = [costs.used, costs.unused, costs.open];
   const row = (name: string, field: keyof Costs['used'], digits: number) => [
     name,
-    ...parts.map((part) => part[field].toFixed(digits)),
-    parts.reduce((total, part) => total + part[field], 0).toFixed(digits),
+    ...parts.map((part) => toFixedDecimal(fromNumber(part[field]), digits)),
+    toFixedDecimal(sum(parts.map((part) => fromNumber(part[field]))), digits),
   ];
   return table(
     ['cost', '>used', '>unused', '>not closed', '>all'],

@@ -1,4 +1,4 @@
-import type { ReportInput } from './report-input.js';
+import type { ManifestInput, ReportInput } from './report-input.js';
 import type { Counts, Visibility } from './value.js';
 import { plural } from './words.js';
 
@@ -9,15 +9,10 @@ export function notesOf(input: ReportInput, visibility: Visibility, total: Count
     ...(input.protocol.blinding === 'none'
       ? ['The protocol declares no blinding: outcomes could be seen by arm while the plan was running.']
       : []),
-    ...(input.ledger.violations > 0
-      ? [
-          `The ledger breaks its own rules in ${plural(input.ledger.violations, 'place')}; nothing in this report confirms ` +
-            'anything. Run boundbook audit.',
-        ]
-      : []),
-    ...(input.manifest.pending.length > 0
-      ? [`The manifest has pending items: ${input.manifest.pending.join(', ')}.`]
-      : []),
+    ...amendmentNotes(input.manifest),
+    ...input.manifest.task_use
+      .filter(({ plans }) => plans > 0)
+      .map(({ binding, plans }) => `${binding}: ${plural(plans, 'earlier plan')} bound the same task list.`),
     coverageNote(total),
   ];
 }
@@ -37,6 +32,22 @@ function visibilityNotes(visibility: Visibility): readonly string[] {
     default:
       return visibility satisfies never;
   }
+}
+
+/** P22: what was known when the plan was changed. */
+function amendmentNotes({ amendment, supersedes }: ManifestInput): readonly string[] {
+  if (amendment === null) return [];
+  const { reason, slots_run, settled, unblinded, declared } = amendment;
+  return [
+    `This plan supersedes ${supersedes ?? 'an earlier one'}${reason === null ? '' : ` (${reason})`}. When it was amended, ` +
+      `${plural(slots_run, 'slot')} had run, ${settled} were settled, and outcomes were ${unblinded ? '' : 'not '}unblinded.`,
+    ...(declared === null ? [] : [`The author declares further exposure: ${declared}`]),
+    ...(unblinded
+      ? [
+          'A plan that was changed after its outcomes were seen confirms nothing: everything here is exploratory.',
+        ]
+      : []),
+  ];
 }
 
 function coverageNote({ planned, settled, unresolved, pending }: Counts): string {

@@ -10,7 +10,7 @@ import type { Label } from './value.js';
 export interface PlanView {
   readonly protocol: Protocol;
   readonly taskIds: TaskIds;
-  /** Outcomes were seen before the plan was complete, or the ledger breaks its rules: nothing is confirmatory. */
+  /** Outcomes were seen before the plan was complete, or before it was amended: nothing is confirmatory. */
   readonly demoted: boolean;
 }
 

@@ -6,11 +6,7 @@ import type { SlotKey } from '../slots/slot.js';
 
 /** Everything that a report is a function of (law 10): plain values, no times, hosts or paths. */
 export interface ReportInput {
-  readonly manifest: {
-    readonly digest: Digest;
-    readonly execution_ready: boolean;
-    readonly pending: readonly string[];
-  };
+  readonly manifest: ManifestInput;
   readonly protocol: Protocol;
   readonly taskIds: TaskIds;
   readonly plan: { readonly count: number; readonly digest: Digest };
@@ -31,13 +27,29 @@ export interface ReportInput {
   readonly incidents: readonly Incident[];
 }
 
+/** What of a manifest a reader of figures must know. */
+export interface ManifestInput {
+  readonly digest: Digest;
+  readonly sequence: number;
+  readonly supersedes: Digest | null;
+  /** Why a plan was amended, and what was known of outcomes then; null for a first plan (P22). */
+  readonly amendment: {
+    readonly reason: string | null;
+    readonly slots_run: number;
+    readonly settled: number;
+    readonly unblinded: boolean;
+    readonly declared: string | null;
+  } | null;
+  /** How many earlier plans of the workspace bound the same task list. */
+  readonly task_use: readonly { readonly binding: string; readonly plans: number }[];
+}
+
 export interface LedgerIdentity {
   readonly name: string;
   readonly entries: number;
-  /** Hash of the last entry's leaf, 64 hexadecimal digits. */
-  readonly head: string;
-  /** Rules that entries break; a report on such a ledger confirms nothing. */
-  readonly violations: number;
+  /** Hash of the last leaf, and root of the RFC 6962 tree over all of them: 64 hexadecimal digits each. */
+  readonly leaf: string;
+  readonly root: string;
 }
 
 export type SlotOutcome = { readonly key: SlotKey } & (

@@ -1,8 +1,7 @@
 import type { Sign } from '../analysis/bounds.js';
 import type { DecisionStatus } from '../analysis/decision.js';
-import type { Attribution } from '../attempts/rules.js';
 import type { Digest } from '../core/digest.js';
-import type { EffortInput, FailureCount, Incident } from './report-input.js';
+import type { EffortInput, FailureCount, Incident, LedgerIdentity, ManifestInput } from './report-input.js';
 
 /**
  * The report as one plain value, schema `boundbook/report/1`. Its canonical JSON is the report; text and Markdown are
@@ -16,18 +15,9 @@ export interface Report {
     readonly title: string;
     readonly due: string | null;
   };
-  readonly manifest: {
-    readonly digest: Digest;
-    readonly execution_ready: boolean;
-    readonly pending: readonly string[];
-  };
+  readonly manifest: ManifestInput;
   readonly plan: { readonly slots: number; readonly digest: Digest };
-  readonly ledger: {
-    readonly name: string;
-    readonly entries: number;
-    readonly head: string;
-    readonly violations: number;
-  };
+  readonly ledger: LedgerIdentity;
   readonly blinding: 'masked' | 'none';
   readonly visibility: Visibility;
   readonly notes: readonly string[];
@@ -236,5 +226,3 @@ export interface Costs {
   readonly session_seconds: number;
   readonly service_seconds: number;
 }
-
-export type FailureAttribution = Attribution | 'pending';

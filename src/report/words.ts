@@ -1,6 +1,5 @@
 import { compare, divide, fromNumber, ONE, rational, subtract, toText } from '../analysis/rational.js';
 import { toFixedDecimal, toPercent } from '../analysis/rounding.js';
-import type { ContrastRequest } from './contrasts.js';
 import type { ContrastResult, IntervalResult, Pairing } from './value.js';
 
 /** `1 task`, `2 tasks`. */
@@ -25,7 +24,7 @@ export function scoreUnit(reps: number): string {
 }
 
 export function contrastEstimand(
-  request: Pick<ContrastRequest, 'minuend' | 'subtrahend' | 'tasks'>,
+  request: { readonly minuend: string; readonly subtrahend: string; readonly tasks: readonly string[] },
   pairing: Pairing,
   pairs: number,
 ): string {
