@@ -23,7 +23,8 @@ function fill(argument: string, values: Readonly<Record<string, string | undefin
   if (!parsed.ok) return refuse(`${JSON.stringify(argument)} has ${parsed.problem}`);
   return fillTemplate(
     parsed.template,
-    (name) => (Object.hasOwn(values, name) ? values[name] : undefined) ?? refuse(`{${name}} has no value here`),
+    (name) =>
+      (Object.hasOwn(values, name) ? values[name] : undefined) ?? refuse(`{${name}} has no value here`),
   );
 }
 

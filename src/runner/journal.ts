@@ -49,15 +49,19 @@ export class Journal {
   }
 
   /**
-   * Starts an attempt when it is still due: another process may have been faster, in which case nothing is written.
+   * Like {@link record} for what another process may do as well: when it was faster, nothing is written.
    *
-   * @returns whether the attempt is this caller's (law 2: it is durable then).
+   * @returns whether the entries are this caller's; a started attempt is durable then (law 2).
    */
-  async claim(rules: SlotRules, draft: EntryDraft, objects: readonly LedgerObject[]): Promise<boolean> {
+  async claim(
+    rules: SlotRules,
+    drafts: readonly EntryDraft[],
+    objects: readonly LedgerObject[],
+  ): Promise<boolean> {
     const inline = await this.#writeLarge(objects);
     const { result } = await this.#committer.transact(() =>
-      this.#violation(rules, [draft]) === null
-        ? { drafts: [draft], objects: inline, result: true }
+      this.#violation(rules, drafts) === null && !this.#isSealed()
+        ? { drafts, objects: inline, result: true }
         : { drafts: [], result: false },
     );
     return result;
@@ -71,6 +75,11 @@ export class Journal {
   /** The bytes of an object. @throws {BoundbookError} OBJECT_MISSING, OBJECT_ALTERED. */
   object(digest: LedgerObject['digest']): Buffer {
     return this.#store.getObject(digest);
+  }
+
+  /** After a complete unblinding nothing is started (P22). */
+  #isSealed(): boolean {
+    return this.fold.unblinded !== null && !this.fold.unblinded.partial;
   }
 
   #violation(rules: SlotRules, drafts: readonly EntryDraft[]): string | null {

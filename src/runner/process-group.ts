@@ -95,7 +95,9 @@ export class ProcessGroup {
   async #drain(): Promise<void> {
     const open = [this.#child.stdout, this.#child.stderr].filter((stream) => stream?.closed === false);
     const closed = open.map((stream) => new Promise<void>((resolve) => stream?.once('close', resolve)));
-    const timer = setTimeout(() => open.forEach((stream) => stream?.destroy()), DRAIN_MS);
+    const timer = setTimeout(() => {
+      for (const stream of open) stream?.destroy();
+    }, DRAIN_MS);
     await Promise.all(closed);
     clearTimeout(timer);
   }

@@ -47,6 +47,9 @@ export class Service implements Endpoint {
   readonly #group: ProcessGroup;
   readonly #logs: readonly CappedFile[];
   readonly #spawned = performance.now();
+  #endedAt: number | null = null;
+  #diedByItself = false;
+  #asked = false;
   readonly port: number;
   readonly pool: Endpoint['pool'];
   /** Seconds from spawn to ready. */
@@ -72,26 +75,28 @@ export class Service implements Endpoint {
     const { mark, root: cwd, config } = spec;
     const process = { argv, cwd, env: config.env ?? [], mark, stdout: out.write, stderr: err.write };
     this.#group = new ProcessGroup(process, spec.watchdog);
+    void this.#group.exit.then(() => {
+      this.#endedAt = performance.now();
+      this.#diedByItself = !this.#asked;
+    });
     this.pool = createPool(`http://${HOST}:${port}`, spec.connections);
   }
 
+  /** Starts the program of a service on a free port. @throws {BoundbookError} SERVICE_FAILED without a free port. */
+  static async launch(spec: ServiceSpec): Promise<Service> {
+    return new Service(spec, await freePort(HOST));
+  }
+
   /**
-   * Starts a service and waits until it is ready. The port must belong to the started process group before anything
-   * is sent to it, and still when it is ready.
+   * Waits until the service is ready and asks what it says of itself. The port must belong to the started process
+   * group before anything is sent to it, and still when it is ready.
    *
-   * @throws {BoundbookError} SERVICE_FAILED or PORT_NOT_OWNED; nothing of the service is left then.
+   * @throws {BoundbookError} SERVICE_FAILED or PORT_NOT_OWNED, STOPPED by the signal; the caller stops it then.
    */
-  static async start(spec: ServiceSpec): Promise<Service> {
-    const service = new Service(spec, await freePort(HOST));
-    try {
-      await service.#becomeReady();
-      service.effective = await service.#describe();
-      service.readySeconds = service.seconds;
-      return service;
-    } catch (error) {
-      await service.stop();
-      throw error;
-    }
+  async ready(): Promise<void> {
+    await this.#becomeReady();
+    this.readySeconds = this.seconds;
+    this.effective = await this.#describe();
   }
 
   get pid(): number {
@@ -102,9 +107,14 @@ export class Service implements Endpoint {
     return this.#group.exit;
   }
 
-  /** Seconds since it was spawned. */
+  /** Seconds since it was spawned; when it has ended, until then. */
   get seconds(): number {
-    return Math.round(performance.now() - this.#spawned) / 1000;
+    return Math.round((this.#endedAt ?? performance.now()) - this.#spawned) / 1000;
+  }
+
+  /** Whether it ended before anybody asked it to. */
+  get diedByItself(): boolean {
+    return this.#diedByItself;
   }
 
   async isAlive(waitMs: number): Promise<boolean> {
@@ -115,6 +125,7 @@ export class Service implements Endpoint {
 
   /** SIGTERM, then SIGKILL of the whole group after the grace time; resolves when nothing of it is left. */
   async stop(): Promise<Exit> {
+    this.#asked = true;
     const [exit] = await Promise.all([
       this.#group.stop(this.#spec.config.stop_grace_s * 1000),
       this.pool.destroy().catch(() => undefined),
@@ -226,9 +237,7 @@ function modelNames(value: JsonValue): string[] | null {
 /** How a process ended, as part of a sentence. */
 export function ended(exit: Exit): string {
   if (exit.spawnError !== null) return `could not be started (${exit.spawnError})`;
-  return exit.signal === null
-    ? `ended with exit status ${exit.exit_status}`
-    : `was ended by ${exit.signal}`;
+  return exit.signal === null ? `ended with exit status ${exit.exit_status}` : `was ended by ${exit.signal}`;
 }
 
 function pause(ms: number): Promise<void> {

@@ -1,0 +1,120 @@
+import type { DraftOf, EntryDraft } from '../ledger/entries.js';
+import type { LedgerFold } from '../ledger/fold.js';
+import type { LedgerObject } from '../ledger/objects.js';
+import type { Session } from '../ledger/sessions.js';
+import type { OpenSlot } from '../ledger/slot-book.js';
+import type { Protocol } from '../protocol/schema.js';
+import type { Adapter } from './adapters/adapter.js';
+import type { StageRecord } from './adapters/stage-record.js';
+import { conclusions, stateAfter } from './drafts.js';
+import type { Journal } from './journal.js';
+import { type Job, jobOf, type Tasks } from './plan-queue.js';
+import { endMarked } from './process-group.js';
+import { fateOf, type ProcessIdentity } from './process-identity.js';
+
+type Evidence = DraftOf<'attempt.recovered'>['evidence'];
+
+/** An attempt that was taken over with a candidate: its grading is due. */
+export interface TakenOver {
+  readonly job: Job;
+  readonly attempt: string;
+  readonly candidate: LedgerObject['digest'];
+}
+
+export interface RecoverySetting {
+  readonly journal: Journal;
+  readonly adapter: Adapter;
+  readonly protocol: Protocol;
+  readonly tasks: Tasks;
+  readonly session: string;
+  readonly own: ProcessIdentity;
+  /** Sessions that are at work in this very process. */
+  readonly active: ReadonlySet<string>;
+}
+
+export interface RecoveryResult {
+  /** Attempts whose process was found gone. */
+  readonly recovered: number;
+  readonly takenOver: readonly TakenOver[];
+}
+
+/**
+ * Takes care of attempts without end whose process is gone (DESIGN §9): what it had made durable is adopted, the first
+ * report above all (law 3); a candidate without a report is graded; nothing at all is an infrastructure failure by
+ * the evidence that the process is gone. Attempts of a living process are left alone.
+ */
+export async function recoverAttempts(setting: RecoverySetting): Promise<RecoveryResult> {
+  const { journal } = setting;
+  await endLeftovers(journal.fold, setting);
+  const takenOver: TakenOver[] = [];
+  let recovered = 0;
+  for (const open of [...journal.fold.slots.open()]) {
+    const session = open.session === null ? undefined : journal.fold.sessions.get(open.session);
+    const evidence = session === undefined ? null : evidenceAgainst(session, setting);
+    if (evidence === null) continue;
+    const drafts = await recoveryDrafts(open, evidence, setting);
+    if (drafts.entries.length === 0) continue;
+    if (!(await journal.claim(open.rules, drafts.entries, drafts.objects))) continue;
+    recovered++;
+    const after = journal.fold.slots.state(open.slot);
+    const job = jobOf(setting.protocol, setting.tasks, { ...open.key, id: open.slot });
+    if (after.phase === 'grading' && job !== null) {
+      takenOver.push({ job, attempt: after.attempt, candidate: after.candidate });
+    }
+  }
+  return { recovered, takenOver };
+}
+
+/** Evidence that a session's process is gone; null when it lives. */
+function evidenceAgainst(session: Session, { own, active }: RecoverySetting): Evidence | null {
+  const { boot_id, pid, started } = session.process;
+  const fate = fateOf(session.process, own.boot_id);
+  if (fate !== 'alive') return { reason: fate, boot_id, pid };
+  const isOwnProcess = pid === own.pid && started === own.started;
+  return isOwnProcess && !active.has(session.id) ? { reason: 'same_process', boot_id, pid } : null;
+}
+
+/** Processes that a dead session left behind must be gone before anything of theirs is judged or repeated (F-115). */
+async function endLeftovers(fold: LedgerFold, { own }: RecoverySetting): Promise<void> {
+  for (const session of fold.sessions.all()) {
+    const leftService = [...session.services.values()].some(({ stoppedSeconds }) => stoppedSeconds === null);
+    if (session.end !== null && !leftService) continue;
+    if (session.process.boot_id !== own.boot_id || fateOf(session.process, own.boot_id) === 'alive') continue;
+    await endMarked(`${session.id}.`);
+  }
+}
+
+async function recoveryDrafts(
+  open: OpenSlot,
+  evidence: Evidence,
+  setting: RecoverySetting,
+): Promise<{ entries: readonly EntryDraft[]; objects: readonly LedgerObject[] }> {
+  const { state, rules, slot } = open;
+  const { adapter, session } = setting;
+  const entries: EntryDraft[] = [];
+  const objects: LedgerObject[] = [];
+  const now = () => stateAfter(state, entries, rules);
+  const adopt = (record: StageRecord | null) => {
+    if (record === null || record.draft.slot !== slot) return;
+    entries.push(record.draft);
+    objects.push(...record.objects);
+  };
+  if (state.phase === 'generating') adopt(await adapter.recover(state.attempt, 'generate'));
+  const generated = now();
+  if (generated.phase === 'grading') adopt(await adapter.recover(generated.attempt, 'grade'));
+  const graded = now();
+  if (graded.phase === 'generating' || graded.phase === 'grading') {
+    const found = graded.phase === 'grading' ? 'candidate' : 'nothing';
+    entries.push({
+      type: 'attempt.recovered',
+      attempt: graded.attempt,
+      slot,
+      session,
+      found,
+      evidence,
+    });
+  }
+  // How long the attempt took is not known: its process died with the clock.
+  entries.push(...conclusions(now(), rules, 0));
+  return { entries, objects };
+}

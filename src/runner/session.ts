@@ -1,0 +1,348 @@
+import { setMaxListeners } from 'node:events';
+import { nextAction } from '../attempts/machine.js';
+import { BoundbookError } from '../core/errors.js';
+import { gateError } from '../gate/refusal.js';
+import { slotRules } from '../ledger/plan-index.js';
+import type { Product } from '../manifest/product.js';
+import type { Slot } from '../slots/slot.js';
+import type { Work } from './adapters/adapter.js';
+import { type Admission, admit, gatePassed, inspectModel } from './admission.js';
+import { BindingsWatch } from './bindings-watch.js';
+import { Breaker } from './breaker.js';
+import { Journal } from './journal.js';
+import { type Job, PlanQueue } from './plan-queue.js';
+import { Progress } from './progress.js';
+import { type RecoveryResult, recoverAttempts, type TakenOver } from './recovery.js';
+import {
+  anyOrderSlots,
+  assertPlanned,
+  describeSelection,
+  isWholePlan,
+  type RunSelection,
+  selectedSlots,
+} from './selection.js';
+import { ServiceKeeper } from './service-keeper.js';
+import { type AttemptFailure, SlotDriver } from './slot-driver.js';
+import { type StopCause, StopSwitch } from './stop.js';
+import { type RunSummary, summarize } from './summary.js';
+import { openWorkshop, type Workshop } from './workshop.js';
+
+export interface RunOptions {
+  readonly root: string;
+  readonly manifest?: string | undefined;
+  readonly workers: number;
+  readonly selection: RunSelection;
+  /** How many slots may be taken up; null: all. */
+  readonly limit: number | null;
+  readonly terminal: boolean;
+  readonly progress: (line: string) => void;
+  readonly signal: AbortSignal;
+  readonly now: () => string;
+  /** The running program; tests hand in another. */
+  readonly product?: Product | undefined;
+  /** How often bound files are looked at, in milliseconds. */
+  readonly watchMs?: number | undefined;
+  readonly onHash?: ((done: number, total: number) => void) | undefined;
+}
+
+const WATCH_MS = 3000;
+/** Everything can be worked on at the same time when no service has to be up for it. */
+const ANYWHERE = '';
+
+/** Sessions that are at work in this process. */
+const active = new Set<string>();
+
+/**
+ * Executes the selected part of a plan under the gate, from admission to the entry that says why it ended.
+ *
+ * @throws {BoundbookError} what {@link admit} refuses, with nothing executed; SLOT_NOT_PLANNED; otherwise the error of
+ * the cause that ended the session early, with the summary as evidence: STOPPED, BREAKER_OPEN, DISK_FULL,
+ * SERVICE_FAILED, PORT_NOT_OWNED, GATE_REFUSED for a binding that changed.
+ */
+export async function runSession(options: RunOptions): Promise<RunSummary> {
+  const admission = await admit(options);
+  const { book, session } = admission;
+  try {
+    assertPlanned(options.selection, book.context.protocol, book.context.taskIds);
+    active.add(session);
+    const summary = await new RunSession(admission, options).run();
+    const { error } = summary;
+    if (error === null) return summary;
+    throw new BoundbookError(error.code, error.message, {
+      hint: error.hint ?? 'Run the same command again.',
+      evidence: { summary: summary.json, cause: error.evidence ?? null },
+      faults: error.faults,
+      cause: error,
+    });
+  } finally {
+    active.delete(session);
+    book.close();
+  }
+}
+
+class RunSession {
+  readonly #admission: Admission;
+  readonly #options: RunOptions;
+  readonly #journal: Journal;
+  readonly #stop = new StopSwitch();
+  readonly #breaker: Breaker;
+  readonly #began = performance.now();
+  readonly #wholePlan: boolean;
+  #keeper: ServiceKeeper | null = null;
+  #progress: Progress | null = null;
+  #selected = 0;
+  #doneBefore = 0;
+  #closed = 0;
+  #recovered = 0;
+
+  constructor(admission: Admission, options: RunOptions) {
+    this.#admission = admission;
+    this.#options = options;
+    this.#journal = new Journal(admission.book.store, admission.book.fold);
+    this.#breaker = new Breaker(admission.book.context.protocol.attempts.breaker);
+    this.#wholePlan = isWholePlan(options.selection);
+    setMaxListeners(0, this.#stop.abandoned);
+  }
+
+  async run(): Promise<RunSummary> {
+    const { root, workers, selection, limit, signal, watchMs = WATCH_MS } = this.#options;
+    const abandoned = this.#stop.abandoned;
+    await this.#journal.append([gatePassed(this.#admission, describeSelection(selection, limit))]);
+    this.#count();
+    const workshop = await openWorkshop(this.#admission, { root, workers, abandoned });
+    const watch = new BindingsWatch(this.#admission.inspection.watched, this.#stop, watchMs);
+    const onSignal = () => this.#onSignal(workshop.graceMs);
+    try {
+      signal.addEventListener('abort', onSignal);
+      if (signal.aborted) onSignal();
+      watch.start();
+      await this.#work(workshop, watch);
+    } catch (error) {
+      this.#fault(error);
+    } finally {
+      signal.removeEventListener('abort', onSignal);
+      this.#progress?.stop();
+      await this.#keeper?.close(this.#stop.requested ? 'run_ended' : 'done').catch((error: unknown) => {
+        this.#fault(error);
+      });
+      workshop.watchdog.close();
+      await watch.look();
+      await watch.close();
+      this.#stop.close();
+    }
+    return this.#end();
+  }
+
+  async #work(workshop: Workshop, watch: BindingsWatch): Promise<void> {
+    const { adapter } = workshop;
+    const { book, session, process: own } = this.#admission;
+    const { protocol } = book.context;
+    const tasks = book.tasks.tasks;
+    const journal = this.#journal;
+    const recovery = await recoverAttempts({ journal, adapter, protocol, tasks, session, own, active });
+    this.#noteRecovery(recovery);
+    const queue = this.#queue(workshop);
+    await this.#startProgress();
+    if (workshop.kind === 'openai') this.#keeper = this.#makeKeeper(workshop, watch);
+    const driver = new SlotDriver({
+      journal,
+      adapter,
+      session,
+      abandoned: this.#stop.abandoned,
+      mayStart: (generates) => this.#mayStart(generates),
+      service: () => this.#keeper?.current ?? null,
+      ended: (failure, service) => this.#attemptEnded(failure, service),
+    });
+    await this.#takeOver(driver, recovery.takenOver);
+    for (let at = queue.nextStation(); at !== null && !this.#stop.requested; at = queue.nextStation()) {
+      if (this.#keeper !== null && !(await this.#keeper.use(at))) break;
+      await this.#pool(driver, () => queue.take(at ?? ANYWHERE));
+    }
+    if (queue.limited) this.#stop.request({ reason: 'limit', detail: null, error: null }, null);
+  }
+
+  #queue(workshop: Workshop): PlanQueue {
+    const { book } = this.#admission;
+    const { protocol, taskIds } = book.context;
+    const { selection, limit } = this.#options;
+    const sealed = book.fold.unblinded !== null && !book.fold.unblinded.partial;
+    if (sealed) this.#options.progress('outcomes were unblinded: nothing more may be started');
+    return new PlanQueue({
+      slots: selectedSlots(selection, protocol, taskIds),
+      protocol,
+      tasks: book.tasks.tasks,
+      fold: book.fold,
+      limit: sealed ? 0 : (limit ?? Number.POSITIVE_INFINITY),
+      stationOf: (work: Work) => (workshop.kind === 'openai' ? work.model : ANYWHERE),
+    });
+  }
+
+  #makeKeeper(workshop: Extract<Workshop, { kind: 'openai' }>, watch: BindingsWatch): ServiceKeeper {
+    const { book, session } = this.#admission;
+    const { service } = workshop.runner;
+    return new ServiceKeeper({
+      journal: this.#journal,
+      adapter: workshop.adapter,
+      session,
+      stop: this.#stop,
+      restarts: service.restarts,
+      gpus: service.gpus,
+      progress: (line) => this.#say(line),
+      verify: async (model) => {
+        const inspection = await inspectModel(book.manifest, model, this.#options);
+        if (inspection.mismatches.length > 0) throw gateError('the manifest', inspection.mismatches);
+      },
+      beforeStart: () => watch.look(),
+      spec: workshop.spec,
+    });
+  }
+
+  /** Slots whose candidate a dead session left: their grading comes first. */
+  async #takeOver(driver: SlotDriver, takenOver: readonly TakenOver[]): Promise<void> {
+    const waiting = [...takenOver];
+    const jobs = new Map(waiting.map((one) => [one.job, one]));
+    await this.#pool(
+      driver,
+      () => waiting.shift()?.job ?? null,
+      async (job) => {
+        const one = jobs.get(job);
+        if (one !== undefined) await driver.regrade(job, one.attempt, one.candidate);
+      },
+    );
+  }
+
+  /** Works on jobs until there are none, with as many workers as were asked for. Never throws. */
+  async #pool(
+    driver: SlotDriver,
+    take: () => Job | null,
+    drive: (job: Job) => Promise<void> = (job) => driver.drive(job),
+  ): Promise<void> {
+    const worker = async (): Promise<void> => {
+      while (!this.#stop.requested) {
+        const job = take();
+        if (job === null) return;
+        try {
+          await drive(job);
+          if (this.#isClosed(job.work.slot)) this.#closed++;
+        } catch (error) {
+          this.#fault(error);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: this.#options.workers }, worker));
+  }
+
+  async #mayStart(generates: boolean): Promise<boolean> {
+    if (this.#stop.requested) return false;
+    if (!generates || this.#keeper === null) return true;
+    return (await this.#keeper.isUp()) && !this.#stop.requested;
+  }
+
+  #attemptEnded(failure: AttemptFailure | null, service: string | null): void {
+    if (failure === null) {
+      this.#breaker.succeeded();
+      return;
+    }
+    if (!this.#breaker.failed(failure.signals, failure.attribution, service)) return;
+    const detail = this.#breaker.describe();
+    const error = new BoundbookError('BREAKER_OPEN', `the breaker opened: ${detail}`, {
+      hint: 'Find the cause before running again: each of these slots has used its one replacement or will.',
+    });
+    this.#stop.request({ reason: 'breaker', detail, error }, null);
+  }
+
+  #onSignal(graceMs: number): void {
+    const name = typeof this.#options.signal.reason === 'string' ? this.#options.signal.reason : 'a signal';
+    this.#say(`stopping on ${name}: what is in flight has ${graceMs / 1000} s to end`);
+    const error = new BoundbookError('STOPPED', `stopped by ${name} with work left`, {
+      hint: 'Run the same command again to go on.',
+    });
+    this.#stop.request({ reason: 'signal', detail: name, error }, graceMs);
+  }
+
+  /** A fault of the host or of Boundbook, not of an attempt: nothing that it touched can be recorded any more. */
+  #fault(error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error);
+    const typed =
+      error instanceof BoundbookError
+        ? error
+        : new BoundbookError('INTERNAL', `internal fault: ${message}`, { cause: error });
+    const reason = typed.code === 'DISK_FULL' ? 'disk_full' : 'fault';
+    this.#stop.request({ reason, detail: typed.message.slice(0, 2000), error: typed }, 0);
+  }
+
+  async #end(): Promise<RunSummary> {
+    const { session } = this.#admission;
+    const cause = this.#stop.cause ?? { reason: 'finished', detail: null, error: null };
+    const { reason } = cause;
+    const detail = cause.detail === null ? null : cause.detail.slice(0, 2000).toWellFormed();
+    try {
+      await this.#journal.append([{ type: 'run.paused', session, reason, detail }]);
+    } catch (error) {
+      if (cause.error === null) throw error;
+      // The ledger takes nothing more; the cause of that is what is reported.
+    }
+    return this.#summary(cause);
+  }
+
+  #summary(cause: StopCause): RunSummary {
+    const { book, session } = this.#admission;
+    const others = [...book.fold.slots.open()].filter((slot) => slot.session !== session);
+    return summarize({
+      book,
+      session,
+      cause,
+      selected: this.#selected,
+      done: this.#done(),
+      closed: this.#closed,
+      recovered: this.#recovered,
+      seconds: Math.round(performance.now() - this.#began) / 1000,
+      elsewhere: others.length,
+    });
+  }
+
+  /** Counts the selected slots, and those of them that are closed already. */
+  #count(): void {
+    const { context, fold } = this.#admission.book;
+    if (this.#wholePlan) {
+      this.#selected = context.plan.count;
+      return;
+    }
+    for (const slot of anyOrderSlots(this.#options.selection, context.protocol, context.taskIds)) {
+      this.#selected++;
+      if (fold.slots.isTouched(slot.id) && this.#isClosed(slot)) this.#doneBefore++;
+    }
+  }
+
+  #done(): number {
+    if (!this.#wholePlan) return this.#doneBefore + this.#closed;
+    const { settled, unresolved } = this.#admission.book.fold.slots.total();
+    return settled + unresolved;
+  }
+
+  #isClosed(slot: Slot): boolean {
+    const { context, fold } = this.#admission.book;
+    return nextAction(fold.slots.state(slot.id), slotRules(context.protocol, slot)) === null;
+  }
+
+  async #startProgress(): Promise<void> {
+    const { terminal, progress } = this.#options;
+    this.#progress = new Progress({
+      terminal,
+      line: progress,
+      done: () => this.#done(),
+      total: this.#selected,
+    });
+    await this.#progress.start();
+  }
+
+  #noteRecovery({ recovered }: RecoveryResult): void {
+    this.#recovered = recovered;
+    if (recovered > 0) this.#say(`${recovered} attempts of a process that is gone were taken over`);
+  }
+
+  #say(line: string): void {
+    if (this.#progress === null) this.#options.progress(line);
+    else this.#progress.line(line);
+  }
+}

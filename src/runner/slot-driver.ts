@@ -1,0 +1,185 @@
+import { type Action, attemptId, nextAction } from '../attempts/machine.js';
+import type { Attribution } from '../attempts/rules.js';
+import type { FailureSignals } from '../attempts/signals.js';
+import type { EntryDraft } from '../ledger/entries.js';
+import { type LedgerObject, toObject } from '../ledger/objects.js';
+import type { Adapter, RunningAttempt } from './adapters/adapter.js';
+import { secondsSince } from './adapters/adapter.js';
+import { conclusions, generateRecord, gradeRecord, type Recorded, stateAfter } from './drafts.js';
+import type { Journal } from './journal.js';
+import type { Job } from './plan-queue.js';
+
+/** What a driver needs to know of the session around it. */
+export interface DriverSetting {
+  readonly journal: Journal;
+  readonly adapter: Adapter;
+  readonly session: string;
+  /** Cuts what is in flight. */
+  readonly abandoned: AbortSignal;
+  /** Waits until an attempt that generates may be started; false: nothing may be started any more. */
+  readonly mayStart: (generates: boolean) => Promise<boolean>;
+  /** The service that is up now, when there is one. */
+  readonly service: () => string | null;
+  /** Called for every attempt that ended and was recorded, with the service that it met. */
+  readonly ended: (failure: AttemptFailure | null, service: string | null) => void;
+}
+
+export interface AttemptFailure {
+  readonly signals: FailureSignals;
+  readonly attribution: Attribution;
+}
+
+/** What is measured and remembered of an attempt beside its entries. */
+interface Met {
+  readonly start: number;
+  readonly service: string | null;
+}
+
+type Start = Extract<Action, { do: 'start' }>;
+
+/**
+ * Takes one slot as far as it goes: starts what is due, executes it, records what came of it, until the slot is closed
+ * or nothing more may be started. What is due is asked of the state machine each time, never decided here.
+ */
+export class SlotDriver {
+  readonly #setting: DriverSetting;
+
+  constructor(setting: DriverSetting) {
+    this.#setting = setting;
+  }
+
+  /** @throws {BoundbookError} when the ledger takes no more entries, or an adapter meets a fault of the host. */
+  async drive(job: Job): Promise<void> {
+    const { journal } = this.#setting;
+    for (;;) {
+      const due = nextAction(journal.fold.slots.state(job.rules.slot), job.rules);
+      switch (due?.do) {
+        case 'start':
+          if (!(await this.#start(job, due))) return;
+          break;
+        case 'settle':
+        case 'unresolve':
+          // Left by an adjudicator's verdict; another process may be at it, too.
+          if (!(await journal.claim(job.rules, this.#conclude(job, []), []))) return;
+          break;
+        default:
+          return;
+      }
+    }
+  }
+
+  /** Goes on with an attempt whose candidate is in the ledger and whose grading this session has taken over. */
+  async regrade(job: Job, attempt: string, candidate: LedgerObject['digest']): Promise<void> {
+    const running: RunningAttempt = { work: job.work, attempt, kind: 'first', request: null };
+    const bytes = this.#setting.journal.object(candidate);
+    if (await this.#grade(job, running, toObject(bytes), NOTHING, this.#meet())) await this.drive(job);
+  }
+
+  /** Claims and executes one attempt; false when somebody else has it, or it was cut. */
+  async #start(job: Job, due: Start): Promise<boolean> {
+    const { journal, adapter, session, mayStart } = this.#setting;
+    const { rules, work } = job;
+    if (!(await mayStart(due.candidate === null))) return false;
+    const { attempts } = journal.fold.slots.state(rules.slot);
+    const attempt = attemptId(rules.slot, attempts.length + 1);
+    const request = due.candidate === null ? toObject(adapter.request(work, attempt)) : null;
+    const { queue, arm, trainingSeed, evaluationSeed, task, rep } = work.slot;
+    const draft: EntryDraft = {
+      type: 'attempt.started',
+      session,
+      attempt,
+      slot: rules.slot,
+      key: { queue, arm, training_seed: trainingSeed, evaluation_seed: evaluationSeed, task, rep },
+      kind: due.kind,
+      of: due.of,
+      sampling_seed: rules.samplingSeed,
+      candidate: due.candidate,
+      request: request?.digest ?? null,
+    };
+    const met = this.#meet();
+    // law 2: durable before the model is touched
+    if (!(await journal.claim(rules, [draft], request === null ? [] : [request]))) return false;
+    const running: RunningAttempt = {
+      work,
+      attempt,
+      kind: due.kind,
+      request: request === null ? null : Buffer.from(request.bytes),
+    };
+    if (due.candidate === null) return this.#generate(job, running, met);
+    return this.#grade(job, running, toObject(journal.object(due.candidate)), NOTHING, met);
+  }
+
+  async #generate(job: Job, running: RunningAttempt, met: Met): Promise<boolean> {
+    const { adapter, journal, abandoned } = this.#setting;
+    const end = await adapter.generate(running, abandoned);
+    if (end.kind === 'abandoned') return false;
+    const names = { attempt: running.attempt, slot: job.rules.slot };
+    const record = generateRecord(names, end);
+    await adapter.mark(running.attempt, record);
+    if (end.kind === 'failure') {
+      await this.#close(job, recorded(record), met, end.signals);
+      return true;
+    }
+    const candidate = toObject(end.bytes);
+    if (adapter.gradesAtOnce) {
+      return this.#grade(job, running, candidate, recorded(record), met);
+    }
+    await journal.record(job.rules, [record.draft], record.objects);
+    return this.#grade(job, running, candidate, NOTHING, met);
+  }
+
+  /** @param before what is recorded together with the end of the grading */
+  async #grade(
+    job: Job,
+    running: RunningAttempt,
+    candidate: LedgerObject,
+    before: Recorded,
+    met: Met,
+  ): Promise<boolean> {
+    const { adapter, abandoned } = this.#setting;
+    const end = await adapter.grade(running, Buffer.from(candidate.bytes), abandoned);
+    if (end.kind === 'abandoned') return false;
+    const names = { attempt: running.attempt, slot: job.rules.slot };
+    const record = gradeRecord(names, candidate.digest, end);
+    await adapter.mark(running.attempt, record);
+    const signals = end.kind === 'failure' ? end.signals : null;
+    const together = {
+      drafts: [...before.drafts, record.draft],
+      objects: [...before.objects, ...record.objects],
+    };
+    await this.#close(job, together, met, signals);
+    return true;
+  }
+
+  /** Records the end of an attempt with all that follows from it, in one commit. */
+  async #close(
+    job: Job,
+    { drafts, objects }: Recorded,
+    met: Met,
+    signals: FailureSignals | null,
+  ): Promise<void> {
+    const following = this.#conclude(job, drafts, secondsSince(met.start));
+    await this.#setting.journal.record(job.rules, [...drafts, ...following], objects);
+    const attribution = following.find((draft) => draft.type === 'attribution.recorded')?.attribution;
+    const failure = signals === null ? null : { signals, attribution: attribution ?? 'undetermined' };
+    this.#setting.ended(failure, met.service);
+  }
+
+  #meet(): Met {
+    return { start: performance.now(), service: this.#setting.service() };
+  }
+
+  #conclude({ rules }: Job, drafts: readonly EntryDraft[], seconds = 0): EntryDraft[] {
+    const state = this.#setting.journal.fold.slots.state(rules.slot);
+    return conclusions(stateAfter(state, drafts, rules), rules, seconds);
+  }
+}
+
+const NOTHING: Recorded = { drafts: [], objects: [] };
+
+function recorded(record: {
+  readonly draft: EntryDraft;
+  readonly objects: readonly LedgerObject[];
+}): Recorded {
+  return { drafts: [record.draft], objects: record.objects };
+}

@@ -1,0 +1,60 @@
+import type { BoundbookError } from '../core/errors.js';
+import type { DraftOf } from '../ledger/entries.js';
+
+export type PauseReason = DraftOf<'run.paused'>['reason'];
+
+/** Why a session starts nothing more. */
+export interface StopCause {
+  readonly reason: PauseReason;
+  readonly detail: string | null;
+  /** What the command ends with; null for an end that was asked for. */
+  readonly error: BoundbookError | null;
+}
+
+/**
+ * The one switch that ends a session. After {@link request} nothing new is started; what is in flight may end until
+ * {@link abandon}, after which it is cut and left to the next session. The first cause is the one that counts.
+ */
+export class StopSwitch {
+  readonly #abandon = new AbortController();
+  readonly #listeners: (() => void)[] = [];
+  #cause: StopCause | null = null;
+  #timer: NodeJS.Timeout | null = null;
+
+  get cause(): StopCause | null {
+    return this.#cause;
+  }
+
+  get requested(): boolean {
+    return this.#cause !== null;
+  }
+
+  /** Aborts when what is in flight must be cut. */
+  get abandoned(): AbortSignal {
+    return this.#abandon.signal;
+  }
+
+  /** @param graceMs how long what is in flight may go on; null: until it ends by itself */
+  request(cause: StopCause, graceMs: number | null): void {
+    if (graceMs !== null && this.#timer === null) {
+      this.#timer = setTimeout(() => this.abandon(), graceMs);
+      this.#timer.unref();
+    }
+    if (this.#cause !== null) return;
+    this.#cause = cause;
+    for (const listener of this.#listeners) listener();
+  }
+
+  abandon(): void {
+    this.#abandon.abort();
+  }
+
+  onRequest(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Call it when nothing is in flight any more. */
+  close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+}

@@ -1,0 +1,126 @@
+import { join } from 'node:path';
+import { BoundbookError } from '../core/errors.js';
+import { makeFolder } from '../core/files.js';
+import { compileReportSchema, type ReportSchema } from '../grading/report-schema.js';
+import type { CommandRunner, OpenaiRunner, Protocol } from '../protocol/schema.js';
+import type { Adapter, Work } from './adapters/adapter.js';
+import { CommandAdapter } from './adapters/command.js';
+import { OpenaiAdapter } from './adapters/openai.js';
+import { type Admission, readBound } from './admission.js';
+import type { SourcePaths } from './argv.js';
+import type { ServiceSpec } from './service.js';
+import { Watchdog } from './watchdog.js';
+
+export interface WorkshopOptions {
+  readonly root: string;
+  readonly workers: number;
+  /** Cuts what is being started. */
+  readonly abandoned: AbortSignal;
+}
+
+/** The tools of a session: its adapter, its watchdog, and how services are started from the verified paths. */
+export type Workshop = {
+  readonly watchdog: Watchdog;
+  readonly graceMs: number;
+} & (
+  | {
+      readonly kind: 'openai';
+      readonly adapter: OpenaiAdapter;
+      readonly runner: OpenaiRunner;
+      readonly spec: (model: string, label: string) => ServiceSpec;
+    }
+  | { readonly kind: 'command'; readonly adapter: Adapter }
+);
+
+/** @throws {BoundbookError} when a report schema cannot be used, or the work folder cannot be made. */
+export async function openWorkshop(admission: Admission, options: WorkshopOptions): Promise<Workshop> {
+  const { protocol } = admission.book.context;
+  const { runner } = protocol;
+  const workFolder = join(admission.book.folder, 'work');
+  const graceS = runner.adapter === 'openai' ? runner.service.stop_grace_s : runner.grace_s;
+  if (runner.adapter === 'openai') {
+    const folder = join(workFolder, `services-${admission.session}`);
+    await makeFolder(folder);
+    const watchdog = new Watchdog(graceS * 1000);
+    const spec = serviceSpecs(admission, runner, options, folder, watchdog);
+    const adapter = new OpenaiAdapter(runner);
+    return { kind: 'openai', adapter, runner, spec, watchdog, graceMs: graceS * 1000 };
+  }
+  await makeFolder(workFolder);
+  const schemas = await reportSchemas(admission, protocol);
+  const watchdog = new Watchdog(graceS * 1000);
+  const adapter = commandAdapter(admission, runner, workFolder, schemas, watchdog);
+  return { kind: 'command', adapter, watchdog, graceMs: graceS * 1000 };
+}
+
+function serviceSpecs(
+  admission: Admission,
+  runner: OpenaiRunner,
+  { root, workers, abandoned }: WorkshopOptions,
+  folder: string,
+  watchdog: Watchdog,
+): (model: string, label: string) => ServiceSpec {
+  const sources = sourcePaths(admission, runner.sources);
+  return (model, label) => ({
+    config: runner.service,
+    model,
+    ...modelPaths(admission, model),
+    sources,
+    root,
+    folder,
+    label,
+    mark: `${admission.session}.${label}`,
+    connections: workers,
+    watchdog,
+    signal: abandoned,
+  });
+}
+
+function commandAdapter(
+  admission: Admission,
+  runner: CommandRunner,
+  workFolder: string,
+  schemas: ReadonlyMap<Work['condition'], ReportSchema>,
+  watchdog: Watchdog,
+): CommandAdapter {
+  return new CommandAdapter({
+    runner,
+    sources: sourcePaths(admission, runner.sources),
+    modelPaths: (model) => modelPaths(admission, model),
+    schemaOf: ({ condition }) => schemas.get(condition) ?? null,
+    workFolder,
+    markPrefix: admission.session,
+    watchdog,
+  });
+}
+
+/** The declared report schemas, compiled from the bound bytes. */
+async function reportSchemas(
+  { book, inspection }: Admission,
+  protocol: Protocol,
+): Promise<ReadonlyMap<Work['condition'], ReportSchema>> {
+  const schemas = new Map<Work['condition'], ReportSchema>();
+  for (const [name, condition] of Object.entries(protocol.conditions)) {
+    const bytes = await readBound(book.manifest, inspection, `report-schema/${name}`);
+    if (bytes !== null) schemas.set(condition, compileReportSchema(bytes, `report-schema/${name}`));
+  }
+  return schemas;
+}
+
+function sourcePaths({ inspection }: Admission, sources: Readonly<Record<string, string>>): SourcePaths {
+  const paths = new Map<string, string>();
+  for (const [name, declared] of Object.entries(sources)) {
+    const verified = inspection.paths.get(`runner/${name}`);
+    if (verified !== undefined) paths.set(declared, verified);
+  }
+  return paths;
+}
+
+/** Exactly the paths that the gate verified. */
+function modelPaths({ inspection }: Admission, model: string): { weights: string; tokenizer: string | null } {
+  const weights = inspection.paths.get(`weights/${model}`);
+  if (weights === undefined) {
+    throw new BoundbookError('INTERNAL', `no verified weights for ${model}`);
+  }
+  return { weights, tokenizer: inspection.paths.get(`tokenizer/${model}`) ?? null };
+}
