@@ -32,6 +32,7 @@ export function formatTlogProof(proof: TlogProof): Buffer {
   if (proof.index < 0n || proof.index >= 1n << 64n) refuse('its index is outside 0 to 2^64 - 1');
   if (proof.hashes.length > MAX_HASHES) refuse(`it has more than ${MAX_HASHES} hashes`);
   if (proof.hashes.some((hash) => hash.length !== HASH_BYTES)) refuse(`a hash has not ${HASH_BYTES} bytes`);
+  if (proof.extra?.length === 0) refuse('its extra data is empty; the line is left out then');
   parseCheckpoint(parseNote(proof.checkpoint).text);
   const head = [
     HEADER,
