@@ -5,10 +5,16 @@ import { onTestFinished } from 'vitest';
 import { type AttemptKind, attemptId } from '../../src/attempts/machine.js';
 import { failureSignals } from '../../src/attempts/signals.js';
 import { type Digest, digestOf } from '../../src/core/digest.js';
+import { makeFolder } from '../../src/core/files.js';
+import { type Book, openOrCreateBook } from '../../src/ledger/book.js';
 import type { DraftOf, EntryDraft, EntryType } from '../../src/ledger/entries.js';
+import { LedgerFold } from '../../src/ledger/fold.js';
 import { type LedgerObject, toObject } from '../../src/ledger/objects.js';
 import { type PlanContext, slotRules } from '../../src/ledger/plan-index.js';
 import { LedgerStore, type StoreOptions } from '../../src/ledger/store.js';
+import { sealManifest } from '../../src/manifest/manifest.js';
+import { MANIFEST_FORMAT } from '../../src/manifest/schema.js';
+import { MANIFEST_FOLDER, type StoredManifest, storeManifest } from '../../src/manifest/workspace.js';
 import { type Protocol, protocolSchema } from '../../src/protocol/schema.js';
 import { expandSlots, planDigest, type TaskIds } from '../../src/slots/plan.js';
 import type { Slot } from '../../src/slots/slot.js';
@@ -333,4 +339,74 @@ export function appendScripts(store: LedgerStore, scripts: readonly SlotScript[]
 /** A draft without its type: shorthand for tables of tests. */
 export function typesOf(drafts: readonly { readonly type: EntryType }[]): EntryType[] {
   return drafts.map(({ type }) => type);
+}
+
+/** Folds drafts as if a store had framed them, 1 s apart; the first entry and the gate come before them. */
+export function foldOf(
+  drafts: readonly EntryDraft[],
+  options: { readonly context?: PlanContext; readonly bare?: boolean } = {},
+) {
+  const fold = new LedgerFold(options.context ?? CONTEXT);
+  const all = options.bare === true ? drafts : [openedDraft(options.context), gateDraft(), ...drafts];
+  const clock = testClock();
+  const violations = all.flatMap((draft, seq) => fold.apply({ ...draft, seq, prev: null, time: clock() }));
+  return { fold, violations };
+}
+
+export interface TestWorkspace {
+  readonly root: string;
+  readonly stored: StoredManifest;
+  readonly files: ReadonlyMap<string, Uint8Array>;
+}
+
+/** A workspace with a manifest that binds the task file only, and its task file's bytes. */
+export async function newWorkspace(changes: Record<string, unknown> = {}): Promise<TestWorkspace> {
+  const root = tempFolder();
+  const protocol = protocolSchema.parse({ ...PROTOCOL_VALUE, ...changes });
+  const bytes = Buffer.from(TASK_FILE);
+  await makeFolder(join(root, MANIFEST_FOLDER));
+  const sealed = sealManifest({
+    format: MANIFEST_FORMAT,
+    tool: { name: 'boundbook', version: '0.0.0', dependencies: {} },
+    created: '2026-11-30T00:00:00.000Z',
+    name: protocol.name,
+    revision: protocol.revision,
+    title: protocol.title,
+    sequence: 1,
+    previous: null,
+    due: protocol.due ?? null,
+    protocol,
+    protocol_source: { raw_digest: digestOf('protocol'), parser: { name: 'test', version: '1' } },
+    bindings: [
+      {
+        kind: 'file',
+        name: 'tasks/two',
+        path: 'tasks/two.jsonl',
+        size: bytes.length,
+        digest: digestOf(bytes),
+      },
+    ],
+    plan: planDigest(protocol, TASK_IDS),
+    pending_items: protocol.pending.map((item) => ({ item, evidence: null })),
+    parent: null,
+    supersedes: null,
+    reason: null,
+    exposure: null,
+    task_use: [{ binding: 'tasks/two', digest: digestOf(bytes), plans: 0 }],
+  });
+  const stored = await storeManifest(root, sealed);
+  return { root, stored, files: new Map([['tasks/two', bytes]]) };
+}
+
+/** {@link newWorkspace} with a ledger that holds the gate and the entries of some slots. */
+export async function newBook(
+  scripts: readonly SlotScript[] = [],
+  changes: Record<string, unknown> = {},
+): Promise<TestWorkspace & { readonly book: Book<LedgerStore> }> {
+  const workspace = await newWorkspace(changes);
+  const book = await openOrCreateBook(workspace.root, workspace.stored, workspace.files, testClock());
+  onTestFinished(() => book.close());
+  book.store.append([{ ...gateDraft(), manifest: workspace.stored.digest }]);
+  appendScripts(book.store, scripts);
+  return { ...workspace, book };
 }
