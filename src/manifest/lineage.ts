@@ -62,10 +62,10 @@ export function sequenceGaps(all: readonly StoredManifest[]): readonly Fault[] {
     const expected: number = (last?.manifest.sequence ?? 0) + 1;
     if (sequence > expected) {
       const missing =
-        sequence - 1 === expected ? `number ${expected}` : `numbers ${expected} to ${sequence - 1}`;
+        sequence - 1 === expected ? `number ${expected} is` : `numbers ${expected} to ${sequence - 1} are`;
       faults.push({
         where: stored.file,
-        message: `${missing} of the sequence before it is not in this workspace`,
+        message: `${missing} missing from the sequence before it`,
       });
     } else if (sequence < expected) {
       faults.push({

@@ -47,6 +47,12 @@ export async function readWorkspace(root: string): Promise<Workspace> {
   const folder = join(root, MANIFEST_FOLDER);
   const files = await readdir(folder).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return [];
+    if (systemCode(error) === 'ENOTDIR') {
+      throw new BoundbookError('FILE_NOT_REGULAR', `${folder} is not a folder`, {
+        hint: 'Manifests are kept in a folder of that name; move away what is there.',
+        cause: error,
+      });
+    }
     throw readError(folder, error);
   });
   const manifests: StoredManifest[] = [];

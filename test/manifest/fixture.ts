@@ -57,7 +57,7 @@ conditions:
   default:
     prompt: { user: "{question}" }
     decoding: { temperature: 1, top_p: 1, top_k: -1, min_p: 0, max_tokens: 8 }
-    grader: { kind: exact, answer: answer }
+    grader: { kind: report, reward: { min: 0, max: 1 }, report_schema: runner-report.json }
 arms:
   M: { model: M, condition: default }
   base: { model: base, condition: default }
@@ -103,6 +103,7 @@ export function workplace(protocol = PROTOCOL): Workplace {
   put(root, 'tasks/two.txt', 'a\nc\n');
   put(root, 'runner/generate.js', 'console.log(1)\n');
   put(root, 'runner/grade.js', '');
+  put(root, 'runner-report.json', '{"type":"object"}\n');
   for (const [i, name] of ['M-42', 'M-7', 'base'].entries()) putModel(root, name, i + 1);
   const program = temporaryFolder();
   put(program, 'dist/cli.js', '// the program\n');
