@@ -1,0 +1,170 @@
+// A server under test that misbehaves on demand. What it does with a request is written in the request's own prompt:
+// `<mode> <anything>`. Each line of its log is one request that it saw.
+import { spawn } from 'node:child_process';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+const { values } = parseArgs({
+  options: {
+    port: { type: 'string' },
+    host: { type: 'string', default: '127.0.0.1' },
+    model: { type: 'string', default: 'stub' },
+    weights: { type: 'string', default: '' },
+    log: { type: 'string', default: '' },
+    // How the whole server behaves: ok, never-ready, exit-at-once, dies-after, stubborn, elsewhere, child, wrong-model
+    manner: { type: 'string', default: 'ok' },
+    after: { type: 'string', default: '0' },
+  },
+});
+
+const { manner } = values;
+let requests = 0;
+const seen = new Map();
+
+if (manner === 'exit-at-once') {
+  process.stderr.write('no such model\n');
+  process.exit(7);
+}
+if (manner === 'stubborn') process.on('SIGTERM', () => undefined);
+if (manner === 'elsewhere' || manner === 'child') handOver();
+else listen();
+
+/** Lets another process listen: a child of this one, or one that has left its family. */
+function handOver() {
+  const args = process.argv.slice(1).filter((_, i, all) => all[i] !== '--manner' && all[i - 1] !== '--manner');
+  if (manner === 'child') {
+    spawn(process.execPath, args, { stdio: 'inherit' });
+  } else {
+    // Through a process that ends at once, so that the listener has no parent here, and with nothing in its
+    // environment by which it could be found: a stranger.
+    const start = `require('node:child_process').spawn(process.execPath, ${JSON.stringify(args)}, { detached: true, stdio: 'ignore', env: {} }).unref()`;
+    spawn(process.execPath, ['-e', start], { detached: true, stdio: 'ignore', env: {} }).unref();
+  }
+  setInterval(() => undefined, 1000);
+}
+
+function listen() {
+  const server = createServer((request, response) => {
+    const chunks = [];
+    request.on('data', (chunk) => chunks.push(chunk));
+    request.on('end', () => handle(request, response, Buffer.concat(chunks).toString('utf8')));
+  });
+  server.listen(Number(values.port), values.host);
+}
+
+function handle(request, response, body) {
+  if (request.url === '/stop-stranger') process.exit(0);
+  if (request.url === '/health') {
+    response.writeHead(manner === 'never-ready' ? 503 : 200).end();
+    return;
+  }
+  if (request.url === '/v1/models') {
+    const id = manner === 'wrong-model' ? 'somebody-else' : values.model;
+    json(response, 200, { object: 'list', data: [{ id, root: values.weights }] });
+    return;
+  }
+  if (request.method !== 'POST') {
+    json(response, 404, { error: { message: 'not here' } });
+    return;
+  }
+  requests++;
+  const asked = JSON.parse(body);
+  const prompt = asked.messages?.at(-1)?.content ?? asked.prompt;
+  const count = (seen.get(prompt) ?? 0) + 1;
+  seen.set(prompt, count);
+  if (values.log !== '') appendFileSync(values.log, `${JSON.stringify({ prompt, seed: asked.seed })}\n`);
+  if (manner === 'dies-after' && requests > Number(values.after) && !diedBefore()) process.exit(9);
+  answer(prompt.split(' ')[0], count, asked, response);
+}
+
+/** A server that dies once: its next start finds the mark of the first. */
+function diedBefore() {
+  const mark = `${values.log}.died`;
+  if (existsSync(mark)) return true;
+  appendFileSync(mark, 'x');
+  return false;
+}
+
+const MODES = {
+  html: (_n, _q, r) => r.writeHead(200, { 'content-type': 'text/html' }).end('<html><body>Busy</body></html>'),
+  'error-200': (_n, _q, r) => json(r, 200, { error: { code: 429, message: 'slow down', type: 'rate_limit' } }),
+  'error-200-text': (_n, _q, r) => json(r, 200, { error: 'out of cheese' }),
+  empty: (_n, q, r) => json(r, 200, { ...frame(q), choices: [] }),
+  null: (_n, q, r) => json(r, 200, { ...frame(q), choices: null }),
+  nobody: (_n, _q, r) => r.writeHead(200).end('null'),
+  nan: (_n, q, r) => r.writeHead(200).end(JSON.stringify(good(q, '7')).replace('"stop"', 'NaN')),
+  'wrong-type': (_n, q, r) => json(r, 200, { ...good(q, '7'), choices: 'seven' }),
+  two: (_n, q, r) => json(r, 200, { ...frame(q), choices: [choice('7'), choice('8')] }),
+  'other-model': (_n, q, r) => json(r, 200, { ...good(q, '7'), model: 'another' }),
+  huge: (_n, _q, r) => flood(r),
+  'mid-body': (_n, q, r) => {
+    const text = JSON.stringify(good(q, '7'));
+    r.writeHead(200, { 'content-length': text.length });
+    r.write(text.slice(0, 20), () => setTimeout(() => r.socket?.destroy(), 20));
+  },
+  reset: (_n, _q, r) => r.socket?.resetAndDestroy(),
+  'reset-once': (n, q, r) => (n === 1 ? r.socket?.resetAndDestroy() : json(r, 200, good(q, '7'))),
+  'busy-twice': (n, q, r) => {
+    if (n > 2) return json(r, 200, good(q, '7'));
+    r.writeHead(n === 1 ? 429 : 503, n === 1 ? { 'retry-after': '1' } : {}).end('{"error":{"message":"busy"}}');
+  },
+  'busy-always': (_n, _q, r) => r.writeHead(503).end('{"error":{"message":"busy"}}'),
+  500: (_n, _q, r) => json(r, 500, { error: { message: 'internal', type: 'InternalServerError' } }),
+  redirect: (_n, _q, r) => r.writeHead(302, { location: '/v1/models' }).end(),
+  context: (_n, _q, r) =>
+    json(r, 400, { error: { message: "This model's maximum context length is 13 tokens", type: 'BadRequestError' } }),
+  slow: (_n, q, r) => setTimeout(() => json(r, 200, good(q, '7')), 20_000).unref(),
+  later: (_n, q, r) => setTimeout(() => json(r, 200, good(q, '7')), 300),
+  length: (_n, q, r) => json(r, 200, good(q, '', 'length', null)),
+  aborted: (_n, q, r) => json(r, 200, good(q, '7', 'abort')),
+  'no-end': (_n, q, r) => json(r, 200, { ...frame(q), usage: undefined, choices: [{ ...choice('7'), finish_reason: null }] }),
+  surrogate: (_n, q, r) => r.writeHead(200).end(JSON.stringify(good(q, 'SURROGATE')).replace('SURROGATE', '7 \\ud800')),
+  right: (_n, q, r) => json(r, 200, good(q, '7')),
+  wrong: (_n, q, r) => json(r, 200, good(q, '8')),
+  die: (n, q, r) => (n === 1 && !diedBefore() ? process.exit(9) : json(r, 200, good(q, '7'))),
+};
+
+function answer(mode, count, asked, response) {
+  const act = MODES[mode];
+  if (act === undefined) json(response, 200, good(asked, '7'));
+  else act(count, asked, response);
+}
+
+function choice(text, finish_reason = 'stop', content = text) {
+  return { index: 0, message: { role: 'assistant', content }, text, finish_reason };
+}
+
+function frame({ model }) {
+  return { id: 'x', object: 'chat.completion', created: 1, model, usage: { prompt_tokens: 3, completion_tokens: 2 } };
+}
+
+function good(asked, text, finish, content) {
+  return { ...frame(asked), choices: [choice(text, finish, content === undefined ? text : content)] };
+}
+
+function json(response, status, value) {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+}
+
+/** 300 MB, unless the other side cuts. */
+function flood(response) {
+  const block = Buffer.alloc(1 << 20, 0x20);
+  let left = 300;
+  response.writeHead(200);
+  const more = () => {
+    while (left-- > 0) {
+      if (!response.write(block)) {
+        response.once('drain', more);
+        return;
+      }
+    }
+    response.end();
+  };
+  response.on('error', () => undefined);
+  more();
+}
+
+// Only read so that a test can see that the weights given are those on disk.
+if (values.weights !== '' && existsSync(join(values.weights, 'config.json'))) readFileSync(join(values.weights, 'config.json'));
