@@ -16,7 +16,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['ledger', 'gate'],
   ['manifest', 'planning'],
   ['slots', 'attempts', 'analysis', 'grading'],
-  ['protocol'],
+  ['protocol', 'signing'],
   ['core'],
 ];
 

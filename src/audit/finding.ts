@@ -1,0 +1,121 @@
+import type { Digest } from '../core/digest.js';
+import type { JsonValue } from '../core/json.js';
+
+/**
+ * What an audit can find, with the clause or law that it breaks. Where the state machine finds a breach itself
+ * (`UNLAWFUL`), its own clause stands in the finding.
+ */
+export const FINDINGS = {
+  MANIFEST_ALTERED: { clause: 'P10', title: 'the manifest is not as it was frozen' },
+  MANIFEST_FOREIGN: { clause: 'law 1', title: 'the ledger belongs to another manifest' },
+  MANIFEST_NOT_READY: { clause: 'P1', title: 'something ran although bindings were pending' },
+  PLAN_DIFFERS: { clause: 'law 1', title: 'the tasks do not make the plan that was frozen' },
+  LEDGER_DAMAGED: { clause: 'P16', title: 'the ledger cannot be read any further' },
+  LEDGER_SCHEMA: { clause: 'law 4', title: 'the tables or triggers of the ledger were changed' },
+  LEDGER_SHORTENED: { clause: 'law 4', title: 'entries at the end of the ledger are missing' },
+  LEDGER_REWRITTEN: { clause: 'law 4', title: 'the ledger holds other entries than it did' },
+  LEDGER_SECOND: { clause: 'law 4', title: 'there is a second ledger of the same manifest' },
+  CHAIN_BROKEN: { clause: 'law 4', title: 'an entry is not in its place in the chain' },
+  TIME_BEFORE_PLAN: { clause: 'P1', title: 'an entry is older than the plan' },
+  UNLAWFUL: { clause: 'P11', title: 'an entry that the rules do not allow' },
+  STAGE_CONTRADICTS: { clause: 'P16', title: 'the parts of an entry contradict each other' },
+  SESSION_OVER: { clause: 'law 1', title: 'a session went on after its end' },
+  RECOVERY_UNFOUNDED: { clause: 'P13', title: 'a recovery without the evidence that the process was gone' },
+  REQUEST_DIFFERS: { clause: 'P18', title: 'the request is not the one that the plan fixes for the slot' },
+  CANDIDATE_DIFFERS: { clause: 'P11', title: 'the candidate is not what the service answered' },
+  REPORT_DIFFERS: { clause: 'B11', title: 'the report is not what grading the candidate gives' },
+  VALUE_DIFFERS: { clause: 'B11', title: 'the value is not the reward of the report' },
+  FAILURE_DIFFERS: { clause: 'P14', title: 'a recorded failure is not what the kept evidence shows' },
+  OBJECT_MISSING: { clause: 'P16', title: 'an object that an entry names is not there' },
+  OBJECT_ALTERED: { clause: 'P16', title: 'an object holds other bytes than its digest says' },
+  OBJECT_ORPHAN: { clause: 'law 4', title: 'an object that no entry names' },
+  WORK_ORPHAN: { clause: 'law 2', title: 'a work folder without an attempt' },
+  REPORT_NUMBER: { clause: 'B11', title: 'a report says something that does not follow from the book' },
+  REPORT_FORM: { clause: 'law 10', title: 'a report in no form that can be rebuilt' },
+} as const satisfies Record<string, { readonly clause: string; readonly title: string }>;
+
+export type FindingCode = keyof typeof FINDINGS;
+
+/** Where a finding lies. */
+export interface Place {
+  /** Position of the entry. */
+  readonly seq?: number;
+  readonly slot?: string;
+  /** JSON pointer into the entry, the object or the report. */
+  readonly pointer?: string;
+  readonly object?: Digest;
+  readonly file?: string;
+}
+
+export interface Finding {
+  readonly code: FindingCode;
+  /** The clause or law that is broken. */
+  readonly clause: string;
+  readonly where: {
+    readonly seq: number | null;
+    readonly slot: string | null;
+    readonly pointer: string | null;
+    readonly object: Digest | null;
+    readonly file: string | null;
+  };
+  readonly message: string;
+  readonly evidence: JsonValue;
+}
+
+/** A finding as it is noted, before it is known whether outcomes may be shown. */
+export interface Note {
+  readonly code: FindingCode;
+  readonly clause?: string;
+  readonly where: Place;
+  readonly message: string;
+  readonly evidence?: JsonValue;
+  /** Message or evidence show an outcome, or let it be inferred; kept back while outcomes are blinded (law 8). */
+  readonly outcome?: boolean;
+}
+
+/** How many findings are kept; a hostile ledger can break every rule in every entry. All are counted. */
+export const MAX_FINDINGS = 10_000;
+
+/** Collects findings. Nothing stops at the first. */
+export class Findings {
+  readonly #notes: Note[] = [];
+  #total = 0;
+
+  add(note: Note): void {
+    this.#total++;
+    if (this.#notes.length < MAX_FINDINGS) this.#notes.push(note);
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  /** How many were counted and not kept. */
+  get omitted(): number {
+    return this.#total - this.#notes.length;
+  }
+
+  /** The findings by position in the ledger, those without one first. */
+  list(outcomesVisible: boolean): readonly Finding[] {
+    return this.#notes
+      .map((note) => toFinding(note, outcomesVisible))
+      .map((finding, i) => ({ finding, i }))
+      .sort((a, b) => (a.finding.where.seq ?? -1) - (b.finding.where.seq ?? -1) || a.i - b.i)
+      .map(({ finding }) => finding);
+  }
+}
+
+function toFinding(note: Note, outcomesVisible: boolean): Finding {
+  const { code, where, clause = FINDINGS[code].clause } = note;
+  const { seq = null, slot = null, pointer = null, object = null, file = null } = where;
+  const withheld = note.outcome === true && !outcomesVisible;
+  return {
+    code,
+    clause,
+    where: { seq, slot, pointer, object, file },
+    message: withheld
+      ? `${FINDINGS[code].title}; details are withheld until outcomes are unblinded`
+      : note.message,
+    evidence: withheld ? null : (note.evidence ?? null),
+  };
+}

@@ -1,0 +1,189 @@
+import { BoundbookError } from '../core/errors.js';
+import { ChainVerifier, type LedgerRow } from '../ledger/chain.js';
+import { decodeEntry } from '../ledger/codec.js';
+import type { Entry, EntryOf } from '../ledger/entries.js';
+import { LedgerFold } from '../ledger/fold.js';
+import { CompactRange, leafHash } from '../ledger/merkle.js';
+import type { LedgerHead } from '../ledger/reader.js';
+import type { IdentifiedManifest } from '../manifest/manifest.js';
+import { EvidenceCheck } from './evidence.js';
+import type { Findings } from './finding.js';
+import { HeadCheck, type KnownHead } from './head.js';
+import type { ObjectShelf } from './objects.js';
+import { checkOpening, rebuildPlan, type SchemaShelf } from './plan.js';
+import { checkSession } from './sessions.js';
+import { SlotEvidence } from './slot-evidence.js';
+
+/** The rows of a ledger as they lie there. */
+export interface RowSource {
+  /** @throws {BoundbookError} LEDGER_DAMAGED with the position up to which it could be read. */
+  rows(from?: number): Iterable<LedgerRow>;
+}
+
+export interface LedgerAuditSetting {
+  /** null when there is none that could be read; then only the chain is judged. */
+  readonly manifest: IdentifiedManifest | null;
+  readonly schemas: SchemaShelf | null;
+  readonly source: RowSource;
+  readonly shelf: ObjectShelf;
+  readonly findings: Findings;
+  readonly knownHead: KnownHead | null;
+  /** Names in the work folder; those that belong to a started attempt are removed. */
+  readonly workFolders: Set<string>;
+}
+
+export interface LedgerAudit {
+  readonly head: LedgerHead;
+  /** null when the plan could not be rebuilt. */
+  readonly fold: LedgerFold | null;
+  readonly evidence: EvidenceCheck | null;
+  readonly firstTime: string | null;
+  readonly firstAttempt: Pick<EntryOf<'attempt.started'>, 'seq' | 'time'> | null;
+}
+
+/** How often reading goes on behind a place that cannot be read. */
+const MAX_GAPS = 100;
+
+/** Replays a ledger entry by entry: chain, tree, rules, evidence. Memory grows with the slots and objects alone. */
+export function auditLedger(setting: LedgerAuditSetting): LedgerAudit {
+  const replay = new Replay(setting);
+  for (const row of readableRows(setting.source, setting.findings)) replay.take(row);
+  return replay.conclude();
+}
+
+/** All rows that can be read; each place that cannot is a finding. */
+function* readableRows(source: RowSource, findings: Findings): Generator<LedgerRow> {
+  let next = 0;
+  for (let gaps = 0; gaps < MAX_GAPS; gaps++) {
+    try {
+      for (const row of source.rows(next)) {
+        next = row.seq + 1;
+        yield row;
+      }
+      return;
+    } catch (error) {
+      if (!(error instanceof BoundbookError)) throw error;
+      const message = `entry ${next} cannot be read: ${error.message}`;
+      findings.add({ code: 'LEDGER_DAMAGED', where: { seq: next }, message });
+      next++;
+    }
+  }
+}
+
+class Replay {
+  readonly #setting: LedgerAuditSetting;
+  readonly #verifier = new ChainVerifier({ size: 0, leaf: null, time: null });
+  readonly #range = new CompactRange();
+  readonly #headCheck: HeadCheck | null;
+  #fold: LedgerFold | null = null;
+  #slots: SlotEvidence | null = null;
+  #evidence: EvidenceCheck | null = null;
+  #leaf: Buffer | null = null;
+  #firstTime: string | null = null;
+  #lastTime: string | null = null;
+  #firstAttempt: LedgerAudit['firstAttempt'] = null;
+
+  constructor(setting: LedgerAuditSetting) {
+    this.#setting = setting;
+    this.#headCheck = setting.knownHead === null ? null : new HeadCheck(setting.knownHead);
+  }
+
+  take(row: LedgerRow): void {
+    const { findings } = this.#setting;
+    const { record, faults } = this.#verifier.check(row);
+    for (const { seq, what } of faults) findings.add({ code: 'CHAIN_BROKEN', where: { seq }, message: what });
+    this.#leaf = record?.leaf ?? leafHash(row.body);
+    this.#range.append(this.#leaf);
+    this.#headCheck?.take(this.#range.size, this.#leaf, () => this.#range.root());
+    // An entry that is out of place is judged all the same, as far as it can be understood.
+    const entry = record?.entry ?? understood(row);
+    if (entry !== null) this.#judge(entry);
+  }
+
+  conclude(): LedgerAudit {
+    const { findings } = this.#setting;
+    const size = this.#range.size;
+    if (size === 0) {
+      findings.add({ code: 'LEDGER_DAMAGED', where: { seq: 0 }, message: 'the ledger has no entry' });
+    }
+    this.#headCheck?.conclude(size, findings);
+    return {
+      head: {
+        size,
+        leaf: this.#leaf?.toString('hex') ?? null,
+        root: this.#range.root().toString('hex'),
+        time: this.#lastTime,
+      },
+      fold: this.#fold,
+      evidence: this.#evidence,
+      firstTime: this.#firstTime,
+      firstAttempt: this.#firstAttempt,
+    };
+  }
+
+  #judge(entry: Entry): void {
+    const { shelf, findings, workFolders } = this.#setting;
+    this.#lastTime = entry.time;
+    if (this.#firstTime === null) this.#begin(entry);
+    if (entry.type === 'attempt.started') {
+      this.#firstAttempt ??= { seq: entry.seq, time: entry.time };
+      workFolders.delete(entry.attempt);
+    }
+    if (entry.type === 'service.started' && entry.effective !== null) {
+      shelf.check(entry.effective, { seq: entry.seq, pointer: '/effective' });
+    }
+    if (this.#fold === null) return;
+    checkSession(entry, this.#fold, findings);
+    this.#slots?.check(entry);
+    const slot = 'slot' in entry ? { slot: entry.slot } : {};
+    for (const { seq, clause, message } of this.#fold.apply(entry)) {
+      findings.add({
+        code: 'UNLAWFUL',
+        clause,
+        where: { seq, ...slot },
+        message: `${entry.type}: ${message}`,
+        evidence: { type: entry.type },
+        outcome: showsOutcome(entry),
+      });
+    }
+  }
+
+  /** The first entry says what the rest is judged against. */
+  #begin(entry: Entry): void {
+    const { manifest, schemas, shelf, findings } = this.#setting;
+    this.#firstTime = entry.time;
+    if (manifest === null) return;
+    const { created } = manifest.manifest;
+    if (Date.parse(entry.time) < Date.parse(created)) {
+      const message = `the first entry is of ${entry.time}, the manifest of ${created}`;
+      findings.add({ code: 'TIME_BEFORE_PLAN', where: { seq: entry.seq, pointer: '/time' }, message });
+    }
+    if (entry.type !== 'ledger.opened') {
+      const message = 'the first entry does not say what the ledger belongs to';
+      findings.add({ code: 'UNLAWFUL', clause: 'law 1', where: { seq: entry.seq }, message });
+      return;
+    }
+    checkOpening(entry, manifest, shelf, findings);
+    const plan = rebuildPlan(entry, manifest, shelf, findings);
+    if (plan === null) return;
+    const { protocol } = plan.context;
+    const schemaOf = (condition: string) => schemas?.of(condition) ?? null;
+    this.#fold = new LedgerFold(plan.context);
+    this.#evidence = new EvidenceCheck({ protocol, schemaOf, shelf, findings });
+    this.#slots = new SlotEvidence(protocol, plan.tasks.tasks, this.#fold, this.#evidence, findings);
+  }
+}
+
+function understood(row: LedgerRow): Entry | null {
+  const decoded = decodeEntry(row.body);
+  return decoded.ok ? decoded.entry : null;
+}
+
+/** Entries whose content, or whose being refused, tells how an attempt came out. */
+function showsOutcome(entry: Entry): boolean {
+  return (
+    entry.type === 'slot.settled' ||
+    entry.type === 'attribution.recorded' ||
+    (entry.type === 'stage.finished' && entry.result.kind !== 'candidate')
+  );
+}

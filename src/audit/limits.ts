@@ -1,0 +1,125 @@
+import type { Protocol } from '../protocol/schema.js';
+import type { LedgerAudit } from './ledger-audit.js';
+import type { SchemaShelf } from './plan.js';
+
+/** What the facts at hand can and cannot show, in sentences. */
+
+export interface Circumstances {
+  readonly protocol: Protocol | null;
+  readonly audit: LedgerAudit;
+  readonly schemas: SchemaShelf | null;
+  /** Whether somebody else's head was compared. */
+  readonly headGiven: boolean;
+  readonly reportGiven: boolean;
+  /** The ledger grew while it was audited. */
+  readonly grown: boolean;
+}
+
+/** What an audit of files cannot see, line by line (law 11). */
+export function notCheckedLines({
+  protocol,
+  schemas,
+  headGiven,
+  reportGiven,
+  grown,
+}: Circumstances): string[] {
+  const lines = [
+    headGiven
+      ? 'whether entries after the known head were removed or rewritten: only a newer head held by somebody else shows it'
+      : 'whether the ledger was rewritten as a whole, or entries at its end removed, by its owner: only a head held by somebody else shows it (--head SIZE:HASH)',
+    'whether the clocks of the hosts were right: times are ordered, not proven',
+    'whether the hosts and processes were those that the entries name: that is what the runner said',
+    'whether the reference answers and task labels are right',
+  ];
+  if (protocol === null) lines.push('anything that needs the manifest: plan, rules, evidence');
+  if (protocol?.runner.adapter === 'openai') {
+    lines.push(
+      'whether the service loaded the weights that were verified, and used the sampling fields that it was sent',
+      'whether an answer is the first that the service gave: a runner could ask twice and record once',
+    );
+  }
+  if (protocol?.runner.adapter === 'command') {
+    lines.push(
+      'whether the generate and grade commands did what their sources say: they are bound, and were not run again',
+    );
+  }
+  lines.push('whether the failures of connections, processes and time limits happened as their signals say');
+  for (const condition of schemas?.missing ?? []) {
+    lines.push(
+      `whether reports of the condition ${condition} pass its schema: the bound file is not at hand`,
+    );
+  }
+  if (grown) lines.push('what was recorded while this audit ran, and folders in work/');
+  if (!reportGiven) lines.push('any report: none was given (--report FILE)');
+  return lines;
+}
+
+/** The order in time that the chain proves, and what rests on clocks alone. */
+export function orderLines({ firstAttempt, firstTime, fold, head }: LedgerAudit): string[] {
+  if (fold?.opened === null || fold === null) return [];
+  const { opened, unblinded } = fold;
+  const lines = [
+    `the manifest ${opened.manifest} was fixed before every entry: entry ${opened.seq} names it`,
+  ];
+  if (firstAttempt === null) lines.push('no attempt was started');
+  else {
+    const gate = [...fold.sessions.all()][0];
+    if (gate !== undefined && gate.seq < firstAttempt.seq) {
+      lines.push(
+        `the gate passed (entry ${gate.seq}) before the first attempt started (entry ${firstAttempt.seq})`,
+      );
+    }
+  }
+  lines.push(
+    unblinded === null
+      ? `no unblinding was recorded up to entry ${head.size - 1}`
+      : `outcomes were unblinded ${unblinded.partial ? 'in part ' : ''}with entry ${unblinded.seq}, after ${unblinded.settled} of ${unblinded.planned} slots were settled`,
+  );
+  if (firstTime !== null && head.time !== null) {
+    lines.push(`by the clocks of the hosts: first entry ${firstTime}, last ${head.time}`);
+  }
+  return lines;
+}
+
+/** What is no breach and still worth a look. */
+export function remarkLines({ fold, evidence }: LedgerAudit): string[] {
+  const lines: string[] = [];
+  for (const { seq, session, reason, detail } of fold?.deviations ?? []) {
+    lines.push(
+      `session ${session} was paused with entry ${seq} (${reason}${detail === null ? '' : `: ${detail}`})`,
+    );
+  }
+  const open = fold === null ? [] : [...fold.slots.open()];
+  if (open.length > 0) {
+    lines.push(`${open.length} slots were started and are not closed, ${open[0]?.slot ?? ''} among them`);
+  }
+  const doubtful = evidence?.doubtful ?? [];
+  if (doubtful.length > 0) {
+    lines.push(
+      `${doubtful.length} attempts kept a whole answer although their connection failed: entries ${doubtful.slice(0, 10).join(', ')}`,
+    );
+  }
+  const late = [...(fold?.slots.unresolved() ?? [])].filter(({ state }) => state.lateAttributions > 0).length;
+  if (late > 0)
+    lines.push(`${late} unresolved slots have a verdict that came after unblinding and changes nothing`);
+  return lines;
+}
+
+/** What was recomputed. */
+export function checkedLines({ audit, protocol }: Circumstances, objects: number): string[] {
+  const { head, fold, evidence } = audit;
+  const lines = [`${head.size} entries: form, canonical bytes, positions, links, leaves, times, tree root`];
+  lines.push(`${objects} objects against their digests`);
+  if (fold === null || protocol === null) return lines;
+  const { first, replacement, regrade } = fold.attempts;
+  const { plan } = fold.context;
+  lines.push(
+    `the plan of ${plan.count} slots from the task files (${plan.digest})`,
+    `${first} first attempts, ${replacement} replacements, ${regrade} regrades against the rules of the plan`,
+    protocol.runner.adapter === 'openai'
+      ? 'every request against the plan, every candidate against the answer that it came in'
+      : 'every request against the plan',
+    `${evidence?.regraded ?? 0} answers graded again`,
+  );
+  return lines;
+}

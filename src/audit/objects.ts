@@ -1,0 +1,69 @@
+import { type Digest, hexOf } from '../core/digest.js';
+import { BoundbookError } from '../core/errors.js';
+import type { Findings, Place } from './finding.js';
+
+/** Where objects come from: a ledger's folder, or a bundle. */
+export interface ObjectSource {
+  /** The bytes, checked against the digest; null when there is none. @throws {BoundbookError} OBJECT_ALTERED and the like. */
+  findObject(digest: Digest): Buffer | null;
+}
+
+/**
+ * Reads the objects that entries name. What is missing or altered is found once, at the entry that names it first; the
+ * digests that were named are remembered, 64 characters each, to tell orphans.
+ */
+export class ObjectShelf {
+  readonly #source: ObjectSource;
+  readonly #findings: Findings;
+  /** By digest: whether the object is there and whole. */
+  readonly #seen = new Map<string, boolean>();
+
+  constructor(source: ObjectSource, findings: Findings) {
+    this.#source = source;
+    this.#findings = findings;
+  }
+
+  /** The bytes of a named object; null when they are not there, which is then a finding. */
+  read(digest: Digest, where: Place): Buffer | null {
+    const hex = hexOf(digest);
+    const known = this.#seen.get(hex);
+    if (known === false) return null;
+    const bytes = this.#find(digest, where);
+    this.#seen.set(hex, bytes !== null);
+    return bytes;
+  }
+
+  /** Checks a named object without using it. */
+  check(digest: Digest, where: Place): void {
+    if (!this.#seen.has(hexOf(digest))) this.read(digest, where);
+  }
+
+  /** Whether an entry named the object. */
+  isNamed(hex: string): boolean {
+    return this.#seen.has(hex);
+  }
+
+  /** Number of different objects that entries named. */
+  get size(): number {
+    return this.#seen.size;
+  }
+
+  #find(digest: Digest, where: Place): Buffer | null {
+    try {
+      const bytes = this.#source.findObject(digest);
+      if (bytes !== null) return bytes;
+      const message = `the ledger has no object ${digest}`;
+      this.#findings.add({ code: 'OBJECT_MISSING', where: { ...where, object: digest }, message });
+    } catch (error) {
+      if (!(error instanceof BoundbookError)) throw error;
+      const code = error.code === 'OBJECT_ALTERED' ? 'OBJECT_ALTERED' : 'OBJECT_MISSING';
+      this.#findings.add({
+        code,
+        where: { ...where, object: digest },
+        message: error.message,
+        ...(error.evidence === undefined ? {} : { evidence: error.evidence }),
+      });
+    }
+    return null;
+  }
+}

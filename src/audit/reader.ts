@@ -1,0 +1,136 @@
+import { type Dirent, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { BoundbookError, systemCode } from '../core/errors.js';
+import { readError } from '../core/files.js';
+import { LedgerReader } from '../ledger/reader.js';
+import { LEDGER_FILE } from '../ledger/schema.js';
+import { openLedgerFile, toLedgerError } from '../ledger/sqlite.js';
+
+/**
+ * Reads a ledger for an audit: like {@link LedgerReader}, but a changed table, a missing trigger or a lost end is
+ * something to report and no reason to stop. All reads see one state of the database, whatever a run appends meanwhile.
+ */
+export class AuditReader extends LedgerReader {
+  /** What is wrong with the file as a whole, although it can be read. */
+  readonly damage: readonly BoundbookError[];
+
+  private constructor(folder: string, db: Database.Database, damage: readonly BoundbookError[]) {
+    super(folder, db, 'read');
+    this.damage = damage;
+    db.exec('BEGIN');
+  }
+
+  /**
+   * @throws {BoundbookError} LEDGER_NOT_FOUND, LEDGER_FOREIGN, LEDGER_BUSY, FILE_NOT_REGULAR, FILE_UNREADABLE;
+   * LEDGER_DAMAGED when nothing of it can be read.
+   */
+  static override open(folder: string): AuditReader {
+    const damage: BoundbookError[] = [];
+    const db = openLeniently(folder, damage);
+    let reader: AuditReader | undefined;
+    try {
+      reader = new AuditReader(folder, db, damage);
+      try {
+        reader.assertAnchor();
+      } catch (error) {
+        damage.push(toLedgerError(error, reader.file, 'read'));
+      }
+      return reader;
+    } catch (error) {
+      db.close();
+      // A ledger without its tables: what was wrong with the file says more than the failing query.
+      throw damage[0] ?? toLedgerError(error, join(folder, LEDGER_FILE), 'read');
+    }
+  }
+
+  /** Number of objects in the table. @throws {BoundbookError} LEDGER_DAMAGED. */
+  countRows(): number {
+    return this.#query(() => this.db.prepare<[], number>('SELECT count(*) FROM object').pluck().get() ?? 0);
+  }
+
+  /** Digests of the objects in the table, as 64 hexadecimal digits. @throws {BoundbookError} LEDGER_DAMAGED. */
+  *rowDigests(): Generator<string> {
+    const page = this.db
+      .prepare<[string], string>(
+        'SELECT lower(hex(digest)) FROM object WHERE digest > unhex(?) ORDER BY digest LIMIT 4096',
+      )
+      .pluck();
+    let after = '';
+    for (;;) {
+      const digests = this.#query(() => page.all(after));
+      yield* digests;
+      const last = digests.at(-1);
+      if (last === undefined) return;
+      after = last;
+    }
+  }
+
+  /** Object files as 64 hexadecimal digits, and names in the objects folder that are none. */
+  *objectFiles(): Generator<{ readonly hex: string | null; readonly path: string }> {
+    const root = join(this.folder, 'objects');
+    for (const shelf of namesIn(root)) {
+      const isShelf = shelf.isDirectory() && /^[0-9a-f]{2}$/.test(shelf.name);
+      if (!isShelf) yield { hex: null, path: join('objects', shelf.name) };
+      if (!isShelf) continue;
+      for (const file of namesIn(join(root, shelf.name))) {
+        const isObject = file.isFile() && /^[0-9a-f]{62}$/.test(file.name);
+        yield { hex: isObject ? shelf.name + file.name : null, path: join('objects', shelf.name, file.name) };
+      }
+    }
+  }
+
+  /** Names in the work folder. */
+  workFolders(): readonly string[] {
+    return namesIn(join(this.folder, 'work')).map(({ name }) => name);
+  }
+
+  /** Whether the database has grown since it was opened. Ends the common view of it. */
+  hasGrown(size: number): boolean {
+    return this.#query(() => {
+      if (this.db.inTransaction) this.db.exec('COMMIT');
+      return this.countEntries() > size;
+    });
+  }
+
+  #query<T>(query: () => T): T {
+    try {
+      return query();
+    } catch (error) {
+      throw toLedgerError(error, this.file, 'read');
+    }
+  }
+}
+
+function openLeniently(folder: string, damage: BoundbookError[]): Database.Database {
+  try {
+    return openLedgerFile(folder, 'read');
+  } catch (error) {
+    if (!(error instanceof BoundbookError) || error.code !== 'LEDGER_DAMAGED') throw error;
+    damage.push(error);
+  }
+  const file = join(folder, LEDGER_FILE);
+  try {
+    const db = new Database(file, { readonly: true, fileMustExist: true });
+    for (const setting of [
+      'query_only = ON',
+      'trusted_schema = OFF',
+      'cell_size_check = ON',
+      'mmap_size = 0',
+    ]) {
+      db.pragma(setting);
+    }
+    return db;
+  } catch (error) {
+    throw damage[0] ?? toLedgerError(error, file, 'read');
+  }
+}
+
+function namesIn(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return [];
+    throw readError(folder, error);
+  }
+}

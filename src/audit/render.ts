@@ -1,0 +1,77 @@
+import type { Finding } from './finding.js';
+import { FINDINGS } from './finding.js';
+import type { AuditResult } from './result.js';
+
+/** Findings of one kind that are written out in text; `--json` lists all. */
+const SHOWN_PER_CODE = 20;
+
+/** The audit as text for people. Everything from outside is made visible: no control characters, no line breaks. */
+export function renderAudit(result: AuditResult): string {
+  const { manifest, ledger, findings, omitted } = result;
+  const { head } = ledger;
+  const total = findings.length + omitted;
+  const lines = [
+    total === 0 ? 'audit: clean, no findings' : `audit: ${total} ${total === 1 ? 'finding' : 'findings'}`,
+    '',
+    `manifest    ${manifest.file}`,
+    `            ${manifest.digest ?? 'none that can be read'}`,
+    `ledger      ${ledger.name}`,
+    `head        ${head.size}:${head.leaf ?? 'none'}`,
+    `root        ${head.root}`,
+    ...section('coverage', coverageLines(result)),
+    ...section('findings', findingLines(findings, omitted)),
+    ...section('checked', result.checked),
+    ...section('remarks', result.remarks),
+    ...section('order in time', result.order),
+    ...section('not checked', result.notChecked),
+  ];
+  return lines.map(visible).join('\n');
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ['', `${title}:`, ...lines.map((line) => `  ${line}`)];
+}
+
+function coverageLines({ coverage }: AuditResult): string[] {
+  return (coverage ?? []).map(
+    ({ queue, role, planned, settled, unresolved, open, pending }) =>
+      `${queue} (${role}): ${planned} planned, ${settled} settled, ${unresolved} unresolved, ${open} open, ${pending} pending`,
+  );
+}
+
+function findingLines(findings: readonly Finding[], omitted: number): string[] {
+  const counts = new Map<string, number>();
+  const lines: string[] = [];
+  for (const finding of findings) {
+    const count = (counts.get(finding.code) ?? 0) + 1;
+    counts.set(finding.code, count);
+    if (count <= SHOWN_PER_CODE) lines.push(...describe(finding));
+  }
+  for (const [code, count] of counts) {
+    if (count > SHOWN_PER_CODE) lines.push(`${code}: ${count - SHOWN_PER_CODE} more; --json lists them`);
+  }
+  if (omitted > 0) lines.push(`${omitted} more were counted and are not listed`);
+  return lines;
+}
+
+function describe({ code, clause, where, message }: Finding): string[] {
+  const { seq, slot, pointer, file, object } = where;
+  const place = [
+    seq === null ? null : `entry ${seq}`,
+    slot === null ? null : `slot ${slot}`,
+    pointer,
+    file,
+    seq === null ? object : null,
+  ].filter((part) => part !== null && part !== '');
+  return [
+    `${code} (${clause}) ${place.join(' ')}`.trimEnd(),
+    `    ${message}`,
+    `    ${FINDINGS[code].title}`,
+  ];
+}
+
+function visible(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
+}

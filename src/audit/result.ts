@@ -1,0 +1,47 @@
+import type { Digest } from '../core/digest.js';
+import type { JsonValue } from '../core/json.js';
+import type { LedgerHead } from '../ledger/reader.js';
+import type { QueueCounts } from '../ledger/slot-book.js';
+import type { Finding } from './finding.js';
+
+/** What an audit says: a pure function of manifest, ledger and objects (law 10). It holds no outcome (law 8). */
+export interface AuditResult {
+  readonly schema: 'boundbook/audit/1';
+  readonly verdict: 'clean' | 'findings';
+  readonly manifest: {
+    readonly digest: Digest | null;
+    readonly name: string | null;
+    readonly revision: number | null;
+    readonly file: string;
+  };
+  readonly ledger: { readonly name: string; readonly head: LedgerHead };
+  /** null when the plan could not be rebuilt. */
+  readonly coverage: readonly QueueCounts[] | null;
+  readonly findings: readonly Finding[];
+  /** Findings that were counted and are not listed. */
+  readonly omitted: number;
+  /** What was recomputed, with its extent. */
+  readonly checked: readonly string[];
+  /** What is no breach and still worth knowing. */
+  readonly remarks: readonly string[];
+  /** The order in time that the ledger proves. */
+  readonly order: readonly string[];
+  /** law 11 */
+  readonly notChecked: readonly string[];
+}
+
+export function toJson(result: AuditResult): JsonValue {
+  return {
+    schema: result.schema,
+    verdict: result.verdict,
+    manifest: { ...result.manifest },
+    ledger: { name: result.ledger.name, head: { ...result.ledger.head } },
+    coverage: result.coverage === null ? null : result.coverage.map((queue) => ({ ...queue })),
+    findings: result.findings.map((finding) => ({ ...finding, where: { ...finding.where } })),
+    omitted: result.omitted,
+    checked: [...result.checked],
+    remarks: [...result.remarks],
+    order: [...result.order],
+    not_checked: [...result.notChecked],
+  };
+}

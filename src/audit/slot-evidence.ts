@@ -1,0 +1,71 @@
+import type { Digest } from '../core/digest.js';
+import { BoundbookError } from '../core/errors.js';
+import type { Entry, EntryOf } from '../ledger/entries.js';
+import type { LedgerFold } from '../ledger/fold.js';
+import type { Protocol } from '../protocol/schema.js';
+import type { Work } from '../runner/adapters/adapter.js';
+import { jobOf, type Tasks } from '../runner/plan-queue.js';
+import type { Slot } from '../slots/slot.js';
+import type { EvidenceCheck } from './evidence.js';
+import type { Findings } from './finding.js';
+
+/** Brings every entry that names evidence together with what the plan fixes for its slot. */
+export class SlotEvidence {
+  readonly #protocol: Protocol;
+  readonly #tasks: Tasks;
+  readonly #fold: LedgerFold;
+  readonly #check: EvidenceCheck;
+  readonly #findings: Findings;
+  /** Work of slots under way. */
+  readonly #open = new Map<string, Work>();
+
+  constructor(protocol: Protocol, tasks: Tasks, fold: LedgerFold, check: EvidenceCheck, findings: Findings) {
+    this.#protocol = protocol;
+    this.#tasks = tasks;
+    this.#fold = fold;
+    this.#check = check;
+    this.#findings = findings;
+  }
+
+  /** Checks an entry, before the fold takes it. */
+  check(entry: Entry): void {
+    try {
+      if (entry.type === 'attempt.started') this.#started(entry);
+      else if (entry.type === 'stage.finished') {
+        this.#check.stage(entry, this.#workOf(entry.slot), this.#graded(entry.slot));
+      } else if (entry.type === 'slot.settled') this.#open.delete(entry.slot);
+    } catch (error) {
+      if (!(error instanceof BoundbookError)) throw error;
+      this.#findings.add({
+        code: 'REPORT_DIFFERS',
+        where: { seq: entry.seq },
+        message: `it cannot be recomputed: ${error.message}`,
+      });
+    }
+  }
+
+  #started(entry: EntryOf<'attempt.started'>): void {
+    const { queue, arm, training_seed, evaluation_seed, task, rep } = entry.key;
+    const key = { queue, arm, trainingSeed: training_seed, evaluationSeed: evaluation_seed, task, rep };
+    const work = this.#work({ ...key, id: entry.slot });
+    if (work === null) return;
+    this.#open.set(entry.slot, work);
+    this.#check.request(entry, work);
+  }
+
+  #workOf(slot: string): Work | null {
+    const open = this.#open.get(slot);
+    if (open !== undefined) return open;
+    const key = this.#fold.slots.key(slot);
+    return key === null ? null : this.#work({ ...key, id: slot });
+  }
+
+  #work(slot: Slot): Work | null {
+    return jobOf(this.#protocol, this.#tasks, slot)?.work ?? null;
+  }
+
+  #graded(slot: string): Digest | null {
+    const state = this.#fold.slots.state(slot);
+    return state.phase === 'grading' ? state.candidate : null;
+  }
+}
