@@ -106,24 +106,26 @@ describe('expansion', () => {
   });
 
   test('does not depend on the order in which maps and arms are written (F-19)', () => {
-    const numeric = (arms: readonly string[]) =>
-      VALID.replace(
-        /arms:\n.*\n.*\n/,
-        () =>
-          `arms:\n${arms.map((arm, i) => `  "${arm}": { model: ${i % 2 ? 'O' : 'base'}, condition: c${i} }\n`).join('')}`,
+    const NAMES = ['10', '9', '01', 'b'];
+    const written = (names: readonly string[]) =>
+      spoil(
+        ['  base: { weights: models/base }', names.map((n) => `  "${n}": { weights: "m/${n}" }`).join('\n')],
+        [
+          '  base: { model: base, condition: default }',
+          names.map((n) => `  "${n}": { model: "${n}", condition: default }`).join('\n'),
+        ],
+        ['arms: [O, base], role: conf', `arms: [${names.map((n) => `"${n}"`).join(', ')}, O], role: conf`],
+        ['arms: [O, base], role: expl', 'arms: [O, "9"], role: expl'],
+        ['subtrahend: base', 'subtrahend: "9"'],
       );
-    expect(numeric(['10', '9'])).toContain('"10": { model: base');
-    const of = (order: readonly string[]) => ({
-      ...protocol,
-      arms: Object.fromEntries(order.map((arm) => [arm, { model: 'O', condition: 'default' }])),
-      queues: { main: { ...protocol.queues.main, arms: order } },
-    });
-    const digests = [
-      ['10', '9', '01', 'b'],
-      ['b', '01', '9', '10'],
-      ['9', 'b', '10', '01'],
-    ].map((order) => planDigest(of(order) as unknown as Protocol, ids).digest);
-    expect(new Set(digests).size).toBe(1);
+    const digestOf = (names: readonly string[]) => planDigest(read(written(names)).protocol, ids);
+    expect(digestOf(NAMES).count).toBe(6 * 4 * 4 + 3 * 2 * 2);
+    fc.assert(
+      fc.property(fc.shuffledSubarray(NAMES, { minLength: 4 }), (names) => {
+        expect(digestOf(names)).toEqual(digestOf(NAMES));
+      }),
+      { seed: 3, numRuns: 20 },
+    );
   });
 
   test('gives every slot its own id, equal to that of the rule', () => {
