@@ -17,57 +17,66 @@ export function canonicalBytes(value: unknown): Buffer {
 
 /** {@link canonicalBytes} as a string. */
 export function canonicalText(value: unknown): string {
-  return render(value, '', 0);
+  return render(value, []);
 }
 
-function render(value: unknown, pointer: string, depth: number): string {
+/** Strings that JSON writes as they are; most keys and ids. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+
+/** @param path keys and positions that lead to the value: only a refusal makes a pointer of them. */
+function render(value: unknown, path: (string | number)[]): string {
   switch (typeof value) {
     case 'string':
-      return renderString(value, pointer);
+      return renderString(value, path);
     case 'number':
-      if (!Number.isFinite(value)) refuse(pointer, `${value} is not a JSON number`);
+      if (!Number.isFinite(value)) refuse(path, `${value} is not a JSON number`);
       return JSON.stringify(value);
     case 'boolean':
       return value ? 'true' : 'false';
     case 'object':
       if (value === null) return 'null';
-      if (depth > MAX_DEPTH) refuse(pointer, `nested deeper than ${MAX_DEPTH} levels, or a cycle`);
-      return Array.isArray(value) ? renderArray(value, pointer, depth) : renderObject(value, pointer, depth);
+      if (path.length > MAX_DEPTH) refuse(path, `nested deeper than ${MAX_DEPTH} levels, or a cycle`);
+      return Array.isArray(value) ? renderArray(value, path) : renderObject(value, path);
     default:
-      return refuse(pointer, `${typeof value} has no JSON form`);
+      return refuse(path, `${typeof value} has no JSON form`);
   }
 }
 
-function renderString(value: string, pointer: string): string {
-  if (!value.isWellFormed()) refuse(pointer, 'the string holds a lone surrogate');
+function renderString(value: string, path: (string | number)[]): string {
+  if (PLAIN.test(value)) return `"${value}"`;
+  if (!value.isWellFormed()) refuse(path, 'the string holds a lone surrogate');
   return JSON.stringify(value);
 }
 
-function renderArray(value: readonly unknown[], pointer: string, depth: number): string {
-  const parts: string[] = [];
+function renderArray(value: readonly unknown[], path: (string | number)[]): string {
+  let text = '';
   for (let i = 0; i < value.length; i++) {
-    if (!(i in value)) refuse(`${pointer}/${i}`, 'the array has a hole');
-    parts.push(render(value[i], `${pointer}/${i}`, depth + 1));
+    path.push(i);
+    if (!(i in value)) refuse(path, 'the array has a hole');
+    text += `${i === 0 ? '' : ','}${render(value[i], path)}`;
+    path.pop();
   }
-  return `[${parts.join(',')}]`;
+  return `[${text}]`;
 }
 
-function renderObject(value: object, pointer: string, depth: number): string {
+function renderObject(value: object, path: (string | number)[]): string {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) {
-    refuse(pointer, `a ${value.constructor?.name ?? 'foreign'} object is not plain data`);
+    refuse(path, `a ${value.constructor?.name ?? 'foreign'} object is not plain data`);
   }
-  if (Object.getOwnPropertySymbols(value).length > 0) refuse(pointer, 'the object has symbol keys');
+  if (Object.getOwnPropertySymbols(value).length > 0) refuse(path, 'the object has symbol keys');
+  let text = '';
   // The default sort compares UTF-16 code units, which is the order RFC 8785 asks for.
-  const parts: string[] = [];
   for (const key of Object.keys(value).sort()) {
-    const at = `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-    parts.push(`${renderString(key, at)}:${render((value as Record<string, unknown>)[key], at, depth + 1)}`);
+    path.push(key);
+    text += `${text === '' ? '' : ','}${renderString(key, path)}:${render((value as Record<string, unknown>)[key], path)}`;
+    path.pop();
   }
-  return `{${parts.join(',')}}`;
+  return `{${text}}`;
 }
 
-function refuse(pointer: string, reason: string): never {
+function refuse(path: readonly (string | number)[], reason: string): never {
+  const pointer = path.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
   throw new BoundbookError('VALUE_NOT_CANONICAL', `no canonical JSON at ${pointer || '/'}: ${reason}`, {
     hint: 'Use null, booleans, well-formed strings, finite numbers, dense arrays and plain objects only.',
     evidence: { pointer },
