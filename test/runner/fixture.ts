@@ -33,9 +33,7 @@ export function put(root: string, path: string, content: string | Uint8Array): s
 
 /** A safetensors file of one tensor. */
 function weights(fill: number): Buffer {
-  const header = Buffer.from(
-    JSON.stringify({ w: { dtype: 'F32', shape: [8], data_offsets: [0, 32] } }),
-  );
+  const header = Buffer.from(JSON.stringify({ w: { dtype: 'F32', shape: [8], data_offsets: [0, 32] } }));
   const prefix = Buffer.alloc(8);
   prefix.writeBigUInt64LE(BigInt(header.length));
   return Buffer.concat([prefix, header, Buffer.alloc(32, fill)]);

@@ -1,74 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Entry, EntryOf } from '../../src/ledger/entries.js';
 import { openBook } from '../../src/ledger/book.js';
 import { samplingSeed } from '../../src/slots/slot.js';
 import { type Trial, trial } from './fixture.js';
-
-/** What the ledger says of a task's one slot: each entry as a short text, in order. */
-async function story(plan: Trial, task: string): Promise<string[]> {
-  const entries = await plan.entries();
-  const slot = entries.find((one) => one.type === 'attempt.started' && one.key.task === task);
-  if (slot?.type !== 'attempt.started') return [];
-  return entries.flatMap((entry) => ('slot' in entry && entry.slot === slot.slot ? [brief(entry)] : []));
-}
-
-function brief(entry: Entry): string {
-  switch (entry.type) {
-    case 'attempt.started':
-      return `started ${entry.kind}`;
-    case 'stage.finished':
-      return `${entry.stage} ${entry.result.kind}${entry.result.kind === 'failure' ? ` ${signals(entry.result.signals)}` : ''}`;
-    case 'attribution.recorded':
-      return `${entry.attribution} by ${entry.rule}`;
-    case 'attempt.finished':
-      return `finished ${entry.outcome}`;
-    case 'slot.settled':
-      return `settled ${entry.value} on ${entry.basis.kind}`;
-    case 'slot.unresolved':
-      return `unresolved ${entry.reason}`;
-    default:
-      return entry.type;
-  }
-}
-
-function signals({ phase, cause, http_status, embedded_status, service_alive }: FailureSignals): string {
-  const statuses = `${http_status ?? '-'}/${embedded_status ?? '-'}`;
-  return `${phase} ${cause} ${statuses} ${service_alive === true ? 'alive' : 'dead'}`;
-}
-
-type FailureSignals = Extract<EntryOf<'stage.finished'>['result'], { kind: 'failure' }>['signals'];
-
-const settled = (value: number) => [
-  'started first',
-  'generate candidate',
-  'grade report',
-  'finished report',
-  `settled ${value} on report`,
-];
-const undetermined = (signal: string) => [
-  'started first',
-  `generate failure ${signal}`,
-  'undetermined by null',
-  'finished failure',
-  'unresolved undetermined',
-];
-const replaced = (signal: string, rule: string, after: readonly string[]) => [
-  'started first',
-  `generate failure ${signal}`,
-  `infrastructure by ${rule}`,
-  'finished failure',
-  'started replacement',
-  ...after,
-];
-const twice = (signal: string, rule: string) =>
-  replaced(signal, rule, [
-    `generate failure ${signal}`,
-    `infrastructure by ${rule}`,
-    'finished failure',
-    'unresolved limit_reached',
-  ]);
+import { replaced, settled, story, twice, undetermined } from './story.js';
 
 /** Mode of the server, how many requests it sees, and the whole story of the slot. */
 const CASES: Readonly<Record<string, { readonly requests: number; readonly story: readonly string[] }>> = {

@@ -33,7 +33,9 @@ else listen();
 
 /** Lets another process listen: a child of this one, or one that has left its family. */
 function handOver() {
-  const args = process.argv.slice(1).filter((_, i, all) => all[i] !== '--manner' && all[i - 1] !== '--manner');
+  const args = process.argv
+    .slice(1)
+    .filter((_, i, all) => all[i] !== '--manner' && all[i - 1] !== '--manner');
   if (manner === 'child') {
     spawn(process.execPath, args, { stdio: 'inherit' });
   } else {
@@ -88,8 +90,10 @@ function diedBefore() {
 }
 
 const MODES = {
-  html: (_n, _q, r) => r.writeHead(200, { 'content-type': 'text/html' }).end('<html><body>Busy</body></html>'),
-  'error-200': (_n, _q, r) => json(r, 200, { error: { code: 429, message: 'slow down', type: 'rate_limit' } }),
+  html: (_n, _q, r) =>
+    r.writeHead(200, { 'content-type': 'text/html' }).end('<html><body>Busy</body></html>'),
+  'error-200': (_n, _q, r) =>
+    json(r, 200, { error: { code: 429, message: 'slow down', type: 'rate_limit' } }),
   'error-200-text': (_n, _q, r) => json(r, 200, { error: 'out of cheese' }),
   empty: (_n, q, r) => json(r, 200, { ...frame(q), choices: [] }),
   null: (_n, q, r) => json(r, 200, { ...frame(q), choices: null }),
@@ -108,19 +112,25 @@ const MODES = {
   'reset-once': (n, q, r) => (n === 1 ? r.socket?.resetAndDestroy() : json(r, 200, good(q, '7'))),
   'busy-twice': (n, q, r) => {
     if (n > 2) return json(r, 200, good(q, '7'));
-    r.writeHead(n === 1 ? 429 : 503, n === 1 ? { 'retry-after': '1' } : {}).end('{"error":{"message":"busy"}}');
+    r.writeHead(n === 1 ? 429 : 503, n === 1 ? { 'retry-after': '1' } : {}).end(
+      '{"error":{"message":"busy"}}',
+    );
   },
   'busy-always': (_n, _q, r) => r.writeHead(503).end('{"error":{"message":"busy"}}'),
   500: (_n, _q, r) => json(r, 500, { error: { message: 'internal', type: 'InternalServerError' } }),
   redirect: (_n, _q, r) => r.writeHead(302, { location: '/v1/models' }).end(),
   context: (_n, _q, r) =>
-    json(r, 400, { error: { message: "This model's maximum context length is 13 tokens", type: 'BadRequestError' } }),
+    json(r, 400, {
+      error: { message: "This model's maximum context length is 13 tokens", type: 'BadRequestError' },
+    }),
   slow: (_n, q, r) => setTimeout(() => json(r, 200, good(q, '7')), 20_000).unref(),
   later: (_n, q, r) => setTimeout(() => json(r, 200, good(q, '7')), 300),
   length: (_n, q, r) => json(r, 200, good(q, '', 'length', null)),
   aborted: (_n, q, r) => json(r, 200, good(q, '7', 'abort')),
-  'no-end': (_n, q, r) => json(r, 200, { ...frame(q), usage: undefined, choices: [{ ...choice('7'), finish_reason: null }] }),
-  surrogate: (_n, q, r) => r.writeHead(200).end(JSON.stringify(good(q, 'SURROGATE')).replace('SURROGATE', '7 \\ud800')),
+  'no-end': (_n, q, r) =>
+    json(r, 200, { ...frame(q), usage: undefined, choices: [{ ...choice('7'), finish_reason: null }] }),
+  surrogate: (_n, q, r) =>
+    r.writeHead(200).end(JSON.stringify(good(q, 'SURROGATE')).replace('SURROGATE', '7 \\ud800')),
   right: (_n, q, r) => json(r, 200, good(q, '7')),
   wrong: (_n, q, r) => json(r, 200, good(q, '8')),
   die: (n, q, r) => (n === 1 && !diedBefore() ? process.exit(9) : json(r, 200, good(q, '7'))),
@@ -137,7 +147,13 @@ function choice(text, finish_reason = 'stop', content = text) {
 }
 
 function frame({ model }) {
-  return { id: 'x', object: 'chat.completion', created: 1, model, usage: { prompt_tokens: 3, completion_tokens: 2 } };
+  return {
+    id: 'x',
+    object: 'chat.completion',
+    created: 1,
+    model,
+    usage: { prompt_tokens: 3, completion_tokens: 2 },
+  };
 }
 
 function good(asked, text, finish, content) {
@@ -167,4 +183,5 @@ function flood(response) {
 }
 
 // Only read so that a test can see that the weights given are those on disk.
-if (values.weights !== '' && existsSync(join(values.weights, 'config.json'))) readFileSync(join(values.weights, 'config.json'));
+if (values.weights !== '' && existsSync(join(values.weights, 'config.json')))
+  readFileSync(join(values.weights, 'config.json'));

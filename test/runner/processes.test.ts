@@ -1,0 +1,273 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { DraftOf } from '../../src/ledger/entries.js';
+import { toObject } from '../../src/ledger/objects.js';
+import { writeStageRecord } from '../../src/runner/adapters/stage-record.js';
+import { markedProcesses } from '../../src/runner/process-tree.js';
+import { compiledSources } from '../ledger/compiled.js';
+import { COMMAND_PLAN } from './command-plan.js';
+import { type PlanSetting, productAt, type Trial, temporaryFolder, trial } from './fixture.js';
+import { story } from './story.js';
+
+let compiled: ReturnType<typeof compiledSources>;
+beforeAll(() => {
+  compiled = compiledSources();
+});
+afterAll(() => compiled.remove());
+
+/** A plan that was frozen with the very program that the child processes run. */
+function childTrial(setting: PlanSetting): Promise<Trial> {
+  return trial(setting, productAt(compiled.folder));
+}
+
+interface Child {
+  readonly process: ChildProcess;
+  readonly ended: Promise<{ code: number | null; stdout: string; stderr: string }>;
+}
+
+/** `boundbook run` in a process of its own. */
+function start(plan: Trial, ...flags: string[]): Child {
+  const args = [join(compiled.folder, 'cli.js'), 'run', '--json', ...flags];
+  const child = spawn(process.execPath, args, { cwd: plan.root, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (text: Buffer) => {
+    stdout += text.toString();
+  });
+  child.stderr.on('data', (text: Buffer) => {
+    stderr += text.toString();
+  });
+  const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
+    child.on('close', (code) => resolve({ code, stdout, stderr }));
+  });
+  return { process: child, ended };
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  for (const end = Date.now() + 20_000; !condition(); ) {
+    if (Date.now() > end) throw new Error('it never came to that');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** Every slot is closed, each by one settlement or finding. */
+async function expectClosed(plan: Trial, slots: number): Promise<void> {
+  const closed = [...(await plan.of('slot.settled')), ...(await plan.of('slot.unresolved'))];
+  expect(closed).toHaveLength(slots);
+  expect(new Set(closed.map(({ slot }) => slot)).size).toBe(slots);
+}
+
+const later = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, `later ${i}`]));
+
+test('two runs at once share one ledger: every slot is started once, by one of them (F-109)', async () => {
+  const plan = await childTrial({ prompts: later(40), reps: 2 });
+  const both = [start(plan, '--workers', '4'), start(plan, '--workers', '4')];
+  const ends = await Promise.all(both.map(({ ended }) => ended));
+  expect(ends.map(({ code, stderr }) => [code, stderr.includes('[')])).toEqual([
+    [0, false],
+    [0, false],
+  ]);
+  await expectClosed(plan, 80);
+  const started = await plan.of('attempt.started');
+  expect(started).toHaveLength(80);
+  expect(new Set(started.map(({ session }) => session)).size).toBe(2);
+  expect(plan.requests()).toHaveLength(80);
+});
+
+test('kill -9 in mid-run: the service ends too, and the next run takes over what was in flight', async () => {
+  const plan = await childTrial({ prompts: later(24) });
+  const first = start(plan, '--workers', '4');
+  await until(() => plan.requests().length >= 10);
+  first.process.kill('SIGKILL');
+  expect((await first.ended).code).toBeNull();
+  const session = (await plan.of('gate.passed'))[0]?.session ?? '';
+  await until(() => markedProcesses(`${session}.`).length === 0);
+  const open = (await plan.of('attempt.started')).length - (await plan.of('attempt.finished')).length;
+  expect(open).toBeGreaterThan(0);
+
+  const second = await start(plan, '--workers', '4').ended;
+  expect(second.code).toBe(0);
+  const recovered = await plan.of('attempt.recovered');
+  expect(recovered).toHaveLength(open);
+  expect(recovered[0]).toMatchObject({ found: 'nothing', evidence: { reason: 'process_gone' } });
+  const replacements = (await plan.of('attempt.started')).filter(({ kind }) => kind === 'replacement');
+  expect(replacements.map(({ of }) => of).sort()).toEqual(recovered.map(({ attempt }) => attempt).sort());
+  await expectClosed(plan, 24);
+  // What the server saw is explained: a request for each attempt, but those that were cut before they were sent.
+  expect(plan.requests().length).toBeLessThanOrEqual((await plan.of('attempt.started')).length);
+});
+
+test('Ctrl-C: in-flight attempts end, the service stops, exit 5; the next run goes on', async () => {
+  const plan = await childTrial({ prompts: later(24) });
+  const first = start(plan, '--workers', '4');
+  await until(() => plan.requests().length >= 8);
+  first.process.kill('SIGINT');
+  const end = await first.ended;
+  expect(end.code).toBe(5);
+  const { error } = JSON.parse(end.stdout) as { error: { code: string; evidence: { summary: object } } };
+  expect(error.code).toBe('STOPPED');
+  expect(error.evidence.summary).toMatchObject({ reason: 'signal' });
+  expect(await plan.of('run.paused')).toMatchObject([{ reason: 'signal', detail: 'SIGINT' }]);
+  // 300 ms each, and a second of grace: none was cut.
+  expect(await plan.of('attempt.finished')).toHaveLength((await plan.of('attempt.started')).length);
+  expect((await plan.of('service.stopped')).map(({ reason }) => reason)).toEqual(['run_ended']);
+  const second = await start(plan).ended;
+  expect(second.code).toBe(0);
+  await expectClosed(plan, 24);
+  expect(await plan.of('attempt.recovered')).toEqual([]);
+  expect(plan.requests()).toHaveLength(24);
+});
+
+test('Ctrl-C with a request that outlives the grace time: it is cut, and taken over by the next run', async () => {
+  const plan = await childTrial({
+    prompts: { a: 'slow a', b: 'right b' },
+    limits: 'request_s: 60, queue_wait_s: 1, response_bytes: 1000000',
+  });
+  const first = start(plan, '--workers', '2');
+  await until(() => plan.requests().length === 2);
+  first.process.kill('SIGTERM');
+  const begin = Date.now();
+  expect((await first.ended).code).toBe(5);
+  expect(Date.now() - begin).toBeLessThan(8000);
+  expect(await story(plan, 'a')).toEqual(['started first']);
+  const second = start(plan, '--workers', '2');
+  await until(() => plan.requests().length === 3);
+  expect((await story(plan, 'a')).slice(0, 4)).toEqual([
+    'started first',
+    'recovered nothing process_gone',
+    'finished failure',
+    'started replacement',
+  ]);
+  second.process.kill('SIGINT');
+  expect((await second.ended).code).toBe(5);
+});
+
+describe('commands', () => {
+  test('kill -9 while a candidate is graded: the candidate is graded by the next run, not made again', async () => {
+    const plan = await childTrial({ ...COMMAND_PLAN, prompts: { a: 'good hangs', b: 'hangs one' } });
+    const first = start(plan, '--workers', '2');
+    await until(() => grading(plan) === 1);
+    first.process.kill('SIGKILL');
+    await first.ended;
+    expect(await story(plan, 'a')).toEqual(['started first', 'generate candidate']);
+    expect((await start(plan).ended).code).toBe(0);
+    expect((await story(plan, 'a')).slice(2, 4)).toEqual([
+      'recovered candidate process_gone',
+      'grade failure running time_limit SIGTERM',
+    ]);
+    expect((await story(plan, 'b')).slice(1, 4)).toEqual([
+      'recovered nothing process_gone',
+      'finished failure',
+      'started replacement',
+    ]);
+  });
+
+  test('an end of a stage that was durable and not yet in the ledger is adopted (law 3)', async () => {
+    const plan = await childTrial({ ...COMMAND_PLAN, prompts: { a: 'hangs one', b: 'good hangs' } });
+    const first = start(plan, '--workers', '2');
+    await until(() => grading(plan) === 1);
+    first.process.kill('SIGKILL');
+    await first.ended;
+    const attempts = await plan.of('attempt.started');
+    for (const { attempt, slot, key } of attempts) {
+      const folder = join(plan.ledger, 'work', attempt);
+      if (key.task === 'a') await writeStageRecord(folder, candidateRecord(attempt, slot));
+      else await writeStageRecord(folder, await reportRecord(plan, attempt, slot));
+    }
+    expect((await start(plan).ended).code).toBe(0);
+    expect(await story(plan, 'a')).toEqual([
+      'started first',
+      'generate candidate',
+      'recovered candidate process_gone',
+      'grade report',
+      'finished report',
+      'settled 1 on report',
+    ]);
+    expect(await story(plan, 'b')).toEqual([
+      'started first',
+      'generate candidate',
+      'grade report',
+      'finished report',
+      'settled 0 on report',
+    ]);
+  });
+
+  /** Number of attempts whose grading has begun. */
+  function grading(plan: Trial): number {
+    const folder = join(plan.ledger, 'work');
+    if (!existsSync(folder)) return 0;
+    const found = spawnSync('find', [folder, '-name', 'grade.input', '-not', '-empty'], { encoding: 'utf8' });
+    return found.stdout.split('\n').filter((line) => line !== '').length;
+  }
+
+  const rest = {
+    objects: {},
+    usage: null,
+    finish_reason: 'exit 0',
+    seconds: 1,
+    queue_seconds: 0,
+  } as const;
+
+  function candidateRecord(attempt: string, slot: string) {
+    const candidate = toObject(Buffer.from('7 as it was'));
+    const draft: DraftOf<'stage.finished'> = {
+      type: 'stage.finished',
+      attempt,
+      slot,
+      stage: 'generate',
+      result: { kind: 'candidate', candidate: candidate.digest },
+      ...rest,
+    };
+    return { draft, objects: [candidate] };
+  }
+
+  async function reportRecord(plan: Trial, attempt: string, slot: string) {
+    const stages = await plan.of('stage.finished');
+    const result = stages.find((entry) => entry.attempt === attempt)?.result;
+    if (result?.kind !== 'candidate') throw new Error('no candidate in the ledger');
+    const { candidate } = result;
+    const report = toObject(JSON.stringify({ task: 'b', candidate, tests: {}, reward: 0 }));
+    const draft: DraftOf<'stage.finished'> = {
+      type: 'stage.finished',
+      attempt,
+      slot,
+      stage: 'grade',
+      result: { kind: 'report', candidate, report: report.digest, value: 0 },
+      ...rest,
+    };
+    return { draft, objects: [report] };
+  }
+});
+
+const mayMount = process.getuid?.() === 0 && process.platform === 'linux';
+
+test.skipIf(!mayMount)(
+  'a full disk in mid-run: exit 5, nothing recorded is lost, the next run goes on',
+  async ({ skip }) => {
+    const plan = await childTrial({ prompts: later(16), reps: 20 });
+    const disk = join(temporaryFolder(), 'disk');
+    mkdirSync(disk);
+    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1500k', 'tmpfs', disk]).status !== 0) {
+      return skip('this container may not mount a tmpfs');
+    }
+    onTestFinished(() => void execFileSync('umount', ['-l', disk]));
+    mkdirSync(join(disk, 'ledger'));
+    execFileSync('mount', ['--bind', join(disk, 'ledger'), join(plan.root, 'ledger')]);
+    onTestFinished(() => void execFileSync('umount', ['-l', join(plan.root, 'ledger')]));
+    writeFileSync(join(disk, 'ballast'), Buffer.alloc(900_000));
+    const first = await start(plan, '--workers', '16').ended;
+    expect(first.code).toBe(5);
+    expect(JSON.parse(first.stdout)).toMatchObject({ error: { code: 'DISK_FULL' } });
+    const settledBefore = await plan.of('slot.settled');
+    expect(settledBefore.length).toBeGreaterThan(0);
+    rmSync(join(disk, 'ballast'));
+    const second = await start(plan, '--workers', '16', '--limit', '40').ended;
+    expect(second.code).toBe(0);
+    const after = await plan.of('slot.settled');
+    expect(after.slice(0, settledBefore.length)).toEqual(settledBefore);
+    expect(after.length).toBeGreaterThan(settledBefore.length);
+  },
+);
