@@ -22,7 +22,12 @@ type Trouble = (line: string) => void;
 
 const full = process.argv.includes('--full');
 const started = Date.now();
-process.exitCode = await demo(full ? 'obme-mini' : 'demo');
+try {
+  process.exitCode = await demo(full ? 'obme-mini' : 'demo');
+} catch (error) {
+  process.stderr.write(`\nThe demo stopped: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}
 
 async function demo(name: string): Promise<number> {
   const folder = await freshFolder(name);
@@ -109,7 +114,7 @@ async function swapWeights(folder: string): Promise<() => Promise<void>> {
 
 /**
  * Reads the runner's own progress lines, as an operator would, and signals the server processes that they name:
- * SIGKILL for B's first server shortly after it came up, SIGUSR2 (the demo server's fault drill) for one of O's.
+ * SIGSTOP and SIGKILL for B's first server shortly after it came up, SIGUSR2 (the demo server's fault drill) for one of O's.
  */
 function makeTrouble(): Trouble {
   let killed = false;
@@ -119,7 +124,9 @@ function makeTrouble(): Trouble {
     const pid = Number(match?.[2]);
     if (match?.[1]?.startsWith('B@42') && !killed) {
       killed = true;
-      setTimeout(() => signal(pid, 'SIGKILL', 'the server of B@42 is killed'), 250);
+      // First it hangs, so that every worker has a request in flight; then it dies.
+      setTimeout(() => signal(pid, 'SIGSTOP', 'the server of B@42 hangs'), 300);
+      setTimeout(() => signal(pid, 'SIGKILL', 'the server of B@42 is killed'), 800);
     }
     if (match?.[1]?.startsWith('O@314159') && !drilled) {
       drilled = true;
