@@ -1,4 +1,5 @@
 import type { Protocol } from '../protocol/schema.js';
+import { declaredPaths } from '../protocol/setting-checks.js';
 import type { SeedCollisions } from './collisions.js';
 import { queuesWithOtherRewards } from './precision.js';
 
@@ -19,6 +20,7 @@ export function planRemarks(protocol: Protocol, collisions: SeedCollisions): rea
       about: 'standard-error',
       message: `the rewards of ${quoted(queue)} are not 0 and 1 only: its standard errors are for two-valued rewards`,
     })),
+    ...outside(protocol),
     ...habits(protocol),
   ];
 }
@@ -97,6 +99,16 @@ function restarts(protocol: Protocol): readonly Remark[] {
         'order.group_by names not both arm and training_seed: the service restarts whenever the weights change',
     },
   ];
+}
+
+/** Where things lie on one host is not part of a plan; such paths are right on one machine only. */
+function outside(protocol: Protocol): readonly Remark[] {
+  return declaredPaths(protocol)
+    .filter(({ file }) => file.startsWith('/') || file.split('/').includes('..'))
+    .map(({ file }) => ({
+      about: 'path',
+      message: `the path ${quoted(file)} leads out of the workspace; boundbook.host.yaml is the place for it`,
+    }));
 }
 
 function habits(protocol: Protocol): readonly Remark[] {

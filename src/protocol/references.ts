@@ -12,19 +12,24 @@ export class FaultCollector {
   }
 
   /** Faults when `name` is not declared among the keys of `declared`. */
-  refer(path: Path, kind: string, name: string, declared: object | readonly string[]): boolean {
-    const names = Array.isArray(declared) ? (declared as readonly string[]) : Object.keys(declared);
-    if (names.includes(name)) return true;
-    this.add(path, `${JSON.stringify(name)} is no declared ${kind}`, spellingHint(name, names));
+  refer(path: Path, kind: string, name: string, declared: object): boolean {
+    if (Object.hasOwn(declared, name)) return true;
+    this.add(
+      path,
+      `${JSON.stringify(name)} is no declared ${kind}`,
+      spellingHint(name, Object.keys(declared)),
+    );
     return false;
   }
 
   /** Faults for every value that occurs a second time. */
   once(path: Path, kind: string, values: readonly (string | number)[]): void {
+    const seen = new Set<string | number>();
     values.forEach((value, i) => {
-      if (values.indexOf(value) < i) {
+      if (seen.has(value)) {
         this.add([...path, i], `${kind} ${JSON.stringify(value)} is listed twice`, 'List it once.');
       }
+      seen.add(value);
     });
   }
 }
@@ -58,26 +63,37 @@ function checkTaskSets(protocol: Protocol, collector: FaultCollector): void {
       });
       collector.once([...path, 'union_of'], 'the task set', set.union_of);
     }
-    if (reaches(protocol, name, name)) {
-      collector.add(path, `the task set ${JSON.stringify(name)} is made of itself`, 'Break the circle.');
-    } else {
-      checkCount(protocol, name, set, collector);
-    }
+    checkCount(protocol, name, set, collector);
+  }
+  for (const name of unresolvable(protocol)) {
+    collector.add(
+      ['task_sets', name],
+      `the task set ${JSON.stringify(name)} is made of itself, or of sets that are`,
+      `Break the circle; sets of sets may be nested ${MAX_NESTING} deep.`,
+    );
   }
 }
 
-function reaches(protocol: Protocol, from: string, target: string): boolean {
-  const seen = new Set<string>();
-  const open = [from];
-  for (let name = open.pop(); name !== undefined; name = open.pop()) {
-    const set = own(protocol.task_sets, name);
-    for (const part of set === undefined ? [] : partsOf(set)) {
-      if (part === target) return true;
-      if (!seen.has(part)) open.push(part);
-      seen.add(part);
-    }
+const MAX_NESTING = 50;
+
+/** The sets that are not made of files in the end: those of a circle, those that rest on one, and endless chains. */
+function unresolvable(protocol: Protocol): readonly string[] {
+  let open = Object.keys(protocol.task_sets);
+  const resolved = new Set<string>();
+  for (let round = 0; round < MAX_NESTING && open.length > 0; round++) {
+    const ready = open.filter((name) => {
+      const set = own(protocol.task_sets, name);
+      // A part that is not declared is a fault of its own.
+      return (
+        set === undefined ||
+        partsOf(set).every((part) => resolved.has(part) || !Object.hasOwn(protocol.task_sets, part))
+      );
+    });
+    if (ready.length === 0) break;
+    for (const name of ready) resolved.add(name);
+    open = open.filter((name) => !resolved.has(name));
   }
-  return false;
+  return open;
 }
 
 function checkCount(protocol: Protocol, name: string, set: TaskSet, collector: FaultCollector): void {
@@ -146,7 +162,7 @@ function checkAnalysis(protocol: Protocol, collector: FaultCollector): void {
     });
     collector.once([...path, 'partitions'], 'the partition', table.partitions);
   });
-  const contrasts = analysis.contrasts.map((contrast) => contrast.id);
+  const contrasts = Object.fromEntries(analysis.contrasts.map((contrast) => [contrast.id, contrast]));
   (analysis.decisions ?? []).forEach((decision, i) => {
     const path: Path = ['analysis', 'decisions', i];
     collector.refer([...path, 'contrast'], 'contrast', decision.contrast, contrasts);

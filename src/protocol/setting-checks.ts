@@ -10,6 +10,11 @@ const GRADE_NAMES = ['request', 'output', 'task', 'candidate'];
 
 /** Checks what the form cannot hold: ranges, placeholders, graders that fit their adapter. */
 export function checkSettings(protocol: Protocol, collector: FaultCollector): void {
+  for (const { path, file } of declaredPaths(protocol)) {
+    if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(file)) {
+      collector.add(path, 'the path holds a control character', 'Rename the file.');
+    }
+  }
   checkModels(protocol, collector);
   checkConditions(protocol, collector);
   const { runner } = protocol;
@@ -20,6 +25,32 @@ export function checkSettings(protocol: Protocol, collector: FaultCollector): vo
     checkArgv(['runner', 'grade', 'argv'], runner.grade.argv, GRADE_NAMES, collector);
     checkRelative(['runner', 'candidate'], runner.candidate, collector);
   }
+}
+
+export interface DeclaredPath {
+  readonly path: Path;
+  readonly file: string;
+}
+
+/** Every file and folder that a protocol names. */
+export function declaredPaths(protocol: Protocol): readonly DeclaredPath[] {
+  const found: DeclaredPath[] = [];
+  const note = (path: Path, file: string | undefined): void => {
+    if (file !== undefined) found.push({ path, file });
+  };
+  for (const [name, set] of Object.entries(protocol.task_sets)) {
+    if ('file' in set) note(['task_sets', name, 'file'], set.file);
+    if ('subset_of' in set) note(['task_sets', name, 'ids'], set.ids);
+  }
+  for (const [name, model] of Object.entries(protocol.models)) {
+    note(['models', name, 'weights'], model.weights);
+    note(['models', name, 'tokenizer'], model.tokenizer);
+  }
+  for (const [name, { grader }] of Object.entries(protocol.conditions)) {
+    if (grader.kind === 'report') note(['conditions', name, 'grader', 'report_schema'], grader.report_schema);
+  }
+  for (const [name, file] of Object.entries(protocol.runner.sources)) note(['runner', 'sources', name], file);
+  return found;
 }
 
 function checkModels(protocol: Protocol, collector: FaultCollector): void {

@@ -1,4 +1,12 @@
-import { EVENT_ID, type Event, getScalarValue, parseEvents, SCALAR_STYLE, YAMLException } from 'js-yaml';
+import {
+  COLLECTION_STYLE,
+  EVENT_ID,
+  type Event,
+  getScalarValue,
+  parseEvents,
+  SCALAR_STYLE,
+  YAMLException,
+} from 'js-yaml';
 import type { JsonValue } from '../core/json.js';
 import type { ProtocolFault } from './fault-list.js';
 import { type Path, pointerOf } from './json-pointer.js';
@@ -107,7 +115,7 @@ class DocumentBuilder {
       this.#fault([], 'a directive (a line that begins with %) is not accepted', 'Remove the line.', 0);
     }
     const first = this.#events[this.#next];
-    const isBlock = first?.type === EVENT_ID.MAPPING && first.style === 1;
+    const isBlock = first?.type === EVENT_ID.MAPPING && first.style === COLLECTION_STYLE.BLOCK;
     const value = this.#peekIs(EVENT_ID.POP) ? null : this.#node([]);
     this.#next++;
     this.#refuseFurtherDocuments();

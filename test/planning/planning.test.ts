@@ -279,6 +279,7 @@ describe('remarks', () => {
     ['sources', ['sources: { server: src/server }', 'sources: {}']],
     ['order', ['[arm, training_seed]', '[queue]']],
     ['primary', ['role: primary', 'role: secondary']],
+    ['path', ['models/base', '/data/models/base']],
     ['unused', ['models:\n', 'models:\n  spare: { weights: models/spare }\n']],
   ] as const)('%s', (name, edit) => {
     expect(about(spoil(edit))).toContain(name);

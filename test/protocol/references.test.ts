@@ -351,6 +351,19 @@ describe('references and settings', () => {
     ]);
   });
 
+  test('chains of sets end at 50, and large protocols are read in little time', () => {
+    const chain = (length: number) =>
+      Array.from(
+        { length },
+        (_, i) => `  s${i}: { subset_of: ${i === 0 ? 'all' : `s${i - 1}`}, ids: i.txt, count: 1 }\n`,
+      ).join('');
+    expect(read(spoil(['models:\n', `${chain(49)}models:\n`])).protocol.task_sets.s48).toBeDefined();
+    const start = performance.now();
+    const found = faults(spoil(['models:\n', `${chain(20_000)}models:\n`]));
+    expect(found[0]?.message).toMatch(/made of itself, or of sets that are/);
+    expect(performance.now() - start).toBeLessThan(20_000);
+  });
+
   test('the command adapter with a report grader is accepted', () => {
     expect(read(spoil(COMMAND_RUNNER, REPORT)).protocol.runner.adapter).toBe('command');
   });
