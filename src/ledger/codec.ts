@@ -35,7 +35,8 @@ export function encodeEntry(
       },
     );
   }
-  const entry: Entry = { ...checked.data, seq: frame.seq, prev: frame.prev, time: frame.time };
+  // zod hands out a copy of the draft; extending it is several times as fast as spreading both.
+  const entry: Entry = Object.assign(checked.data, { seq: frame.seq, prev: frame.prev, time: frame.time });
   const body = canonicalBytes(entry);
   if (body.length > MAX_BODY_BYTES) {
     throw new BoundbookError(
