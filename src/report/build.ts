@@ -3,6 +3,7 @@ import { trainingSeeds } from '../slots/plan.js';
 import { designCaveats, NOT_CHECKED, outcomeCaveats } from './caveats.js';
 import { Cells } from './cells.js';
 import { costsOf, sortedFailures, truncationOf } from './effort.js';
+import { intervalNotes } from './interval-worth.js';
 import { notesOf } from './notes.js';
 import { conditionOf, evaluationSeedsOf, type PlanView, queueOf, tasksOf } from './plan-view.js';
 import type { ReportInput } from './report-input.js';
@@ -51,6 +52,7 @@ export function buildReport(input: ReportInput): Report {
     truncation: results === null ? null : truncationOf(input.generations),
     costs: costsOf(input.costs),
     deviations: input.incidents.filter((incident) => incident.count > 0),
+    interval_notes: results === null ? [] : intervalNotes(results),
     caveats: [...designCaveats(view), ...(results === null ? [] : outcomeCaveats(results))],
     not_checked: NOT_CHECKED,
   };

@@ -8,6 +8,7 @@ import type {
   ScoreSection,
   TableResult,
 } from './value.js';
+import { plural } from './words.js';
 
 /** The results of one queue. */
 export function queueBlocks(result: QueueResult, scale: Scale): readonly Block[] {
@@ -75,7 +76,7 @@ function saturationBlock(row: ScoreRow, scale: Scale): readonly Block[] {
   return [
     paragraph(
       `${row.arm} ${seedText(row.training_seed)}: every rollout is at the ${at} end. Degenerate; the ${percent(wilson.level)} % ` +
-        `Wilson interval with the ${tasks} tasks as units is [${plain(scale, wilson.low)}, ${plain(scale, wilson.high)}].`,
+        `Wilson interval with ${plural(tasks, 'task')} as units is [${plain(scale, wilson.low)}, ${plain(scale, wilson.high)}].`,
     ),
   ];
 }
@@ -127,11 +128,12 @@ function contrastBlocks(contrast: ContrastResult, scale: Scale): readonly Block[
       ['figure', 'value'],
       [
         ['bound', bound === null ? 'none' : range(scale, bound)],
-        ['sign', contrast.sign === 'not_identified' ? 'not identified' : contrast.sign],
+        // Of an estimate a sign would read as a verdict; of a bound it says what is missing.
+        ...(contrast.complete ? [] : [['sign', contrast.sign.replace('_', ' ')]]),
         ...estimateRows(contrast, scale),
       ],
     ),
-    ...(contrast.interval === null ? [] : [paragraph(intervalText(contrast.interval, scale))]),
+    ...(contrast.interval === null ? [] : [paragraph(checkText(contrast.interval, scale))]),
     ...table(
       ['>seed', '>lower', '>upper'],
       contrast.pairs.map((pair) => [
@@ -149,7 +151,7 @@ function estimateRows(contrast: ContrastResult, scale: Scale): readonly (readonl
   if (estimate === null) return [['estimate', 'none while slots are unresolved or pending']];
   return [
     ['estimate', signed(scale, estimate)],
-    ...(interval === null ? [] : [[`${percent(interval.level)} % interval`, range(scale, interval)]]),
+    ...(interval === null ? [] : [[`${percent(interval.level)} % interval`, intervalText(interval, scale)]]),
     ...(spread === null
       ? []
       : [
@@ -161,18 +163,20 @@ function estimateRows(contrast: ContrastResult, scale: Scale): readonly (readonl
   ];
 }
 
-/** Everything that fixes the interval, and its self-check (statistics A11.2, A21). */
-function intervalText(interval: IntervalResult, scale: Scale): string {
-  const { variance } = interval;
-  const what =
-    interval.method === 'two_way_bootstrap' ? 'two-way paired bootstrap' : 'paired bootstrap over tasks';
+/** The interval's self-check: two ways to one standard error (statistics A11.2). */
+function checkText({ variance }: IntervalResult, scale: Scale): string {
   const error = (value: number) => plain(scale, Math.sqrt(value));
   return (
-    `Interval: ${what}, ${interval.resamples} resamples, percentiles of ${interval.quantile}; seed ${interval.seed}, ` +
-    `${interval.generator}; index ${interval.index}; ${interval.order}. Self-check: standard error ` +
-    `${error(variance.resampled)} by resampling, ${error(variance.exact.value)} by the exact formula (seeds ` +
+    `Standard error ${error(variance.resampled)} by resampling, ${error(variance.exact.value)} by the exact formula (seeds ` +
     `${error(variance.seeds.value)}, tasks ${error(variance.tasks.value)}, interaction ${error(variance.interaction.value)}).`
   );
+}
+
+/** An interval that can't vary never stands there unmarked (F-143). */
+function intervalText(interval: IntervalResult, scale: Scale): string {
+  const text = range(scale, interval);
+  if (interval.degenerate === null) return text;
+  return interval.degenerate === 'one_task' ? `${text} (one task)` : `${text} (degenerate)`;
 }
 
 function decisionBlocks({ decisions }: QueueResult): readonly Block[] {
@@ -209,6 +213,7 @@ function tableBlocks(result: TableResult, scale: Scale): readonly Block[] {
         : [
             heading(4, `${each.partition} (tasks: ${each.tasks})`),
             ...rowTable(each.scores, scale),
+            ...each.scores.rows.flatMap((row) => saturationBlock(row, scale)),
             ...armTable(each.scores, scale),
             ...partitionContrasts(each.contrasts, scale),
           ],
@@ -226,7 +231,7 @@ function partitionContrasts(contrasts: readonly ContrastResult[], scale: Scale):
         contrast.bound === null ? '' : signed(scale, contrast.bound.lower),
         contrast.bound === null ? '' : signed(scale, contrast.bound.upper),
         contrast.estimate === null ? '' : signed(scale, contrast.estimate),
-        contrast.interval === null ? '' : range(scale, contrast.interval),
+        contrast.interval === null ? '' : intervalText(contrast.interval, scale),
         contrast.label,
       ],
       ...contrast.pairs.map((pair) => [

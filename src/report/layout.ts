@@ -4,17 +4,19 @@ import { type Block, heading, list, paragraph, table } from './document.js';
 import { queueBlocks } from './layout-results.js';
 import { scaleOf } from './scale.js';
 import type { Costs, Counts, Report } from './value.js';
+import { plural } from './words.js';
 
 /** Lays a report out. Every figure comes from the report value; nothing is computed here but rounding. */
 export function layout(report: Report): readonly Block[] {
   const scale = scaleOf(report);
   return [
-    heading(1, report.protocol.title),
+    heading(1, `Report: ${report.protocol.title}`),
     ...identity(report),
     ...list(report.notes),
     heading(2, 'Coverage'),
     ...coverage(report),
     ...(report.results ?? []).flatMap((result) => queueBlocks(result, scale)),
+    ...section('How intervals are made, and what they are worth', report.interval_notes),
     ...(report.results === null ? [] : armBlocks(report)),
     ...failureBlocks(report),
     heading(2, 'Attempts and costs'),
@@ -131,7 +133,7 @@ function costBlocks({ attempts, costs }: Report): readonly Block[] {
   const { first, replacement, regrade, recovered } = attempts;
   return [
     paragraph(
-      `Attempts: ${first} first, ${replacement} replacements, ${regrade} regrades; ${recovered} recovered after a dead ` +
+      `Attempts: ${first} first, ${plural(replacement, 'replacement')}, ${plural(regrade, 'regrade')}; ${recovered} recovered after a dead ` +
         'process. Costs include failed attempts and what no settlement rests on.',
     ),
     ...effortTable(costs),

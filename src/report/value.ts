@@ -36,6 +36,8 @@ export interface Report {
   readonly truncation: readonly Truncation[] | null;
   readonly costs: Costs;
   readonly deviations: readonly Incident[];
+  /** How the intervals are made and what they are worth (P9). */
+  readonly interval_notes: readonly string[];
   readonly caveats: readonly string[];
   readonly not_checked: readonly string[];
 }

@@ -1,5 +1,3 @@
-import { compare, divide, fromNumber, ONE, rational, subtract, toText } from '../analysis/rational.js';
-import { toFixedDecimal, toPercent } from '../analysis/rounding.js';
 import type { ContrastResult, IntervalResult, Pairing } from './value.js';
 
 /** `1 task`, `2 tasks`. */
@@ -81,7 +79,6 @@ function completeStatements(
     statements.push(
       `Per-seed differences: ${up} positive, ${down} negative, ${pairs.length - up - down} zero.`,
     );
-    statements.push(...seedIntervalStatements(pairs.length, contrast.tasks, interval.level));
   }
   if (interval.degenerate === 'no_variation') {
     statements.push(
@@ -93,28 +90,6 @@ function completeStatements(
     statements.push('Degenerate: there is one task, so resampling tasks shows nothing of other tasks.');
   }
   return statements;
-}
-
-/** P9: what an interval over S training seeds is worth (statistics A11). */
-function seedIntervalStatements(seeds: number, tasks: number, level: number): readonly string[] {
-  const allSame = rational(1, BigInt(seeds) ** BigInt(seeds));
-  const tail = divide(subtract(ONE, fromNumber(level)), rational(2));
-  const coverage = toPercent(rational(2n ** BigInt(seeds) - 2n, 2n ** BigInt(seeds)), 1);
-  const interaction = rational(
-    (seeds - 1) * tasks + (tasks - 1) * seeds + (seeds - 1) * (tasks - 1),
-    seeds * tasks,
-  );
-  return [
-    `An interval over ${seeds} training seeds is an approximate sensitivity statement without a large-sample ` +
-      'guarantee. Read it with the per-seed differences and the size of the effect; no conclusion rests on it alone.',
-    `In expectation the resampling variance holds ${seeds - 1}/${seeds} of the variance between training seeds, and ` +
-      `${toFixedDecimal(interaction, 2)} times the variance of their interaction with tasks.`,
-    `Each of the ${seeds} seeds fills a whole draw with probability ${toText(allSame)}` +
-      (compare(allSame, tail) > 0
-        ? `, more than the ${toPercent(tail, 1)} % of a tail: by the seeds alone the interval ` +
-          `runs from the lowest to the highest seed, which for symmetric laws holds the truth in ${coverage} % of cases.`
-        : '.'),
-  ];
 }
 
 function seedStatements({ pairing, pairs, minuend, subtrahend }: Omit<ContrastResult, 'statements'>) {
