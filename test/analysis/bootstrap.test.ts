@@ -6,7 +6,14 @@ import {
   grandMean,
   rowMeans,
 } from '../../src/analysis/difference-matrix.js';
-import { fromText as parse, multiply, type Rational, rational, toNumber, toText } from '../../src/analysis/rational.js';
+import {
+  multiply,
+  fromText as parse,
+  type Rational,
+  rational,
+  toNumber,
+  toText,
+} from '../../src/analysis/rational.js';
 import { tables } from './tables.js';
 
 const SEED = 20260927;
