@@ -1,0 +1,226 @@
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { Pool } from 'undici';
+import { openBook } from '../src/ledger/book.js';
+import { freezeProtocol } from '../src/manifest/freeze.js';
+import { runSession } from '../src/runner/session.js';
+import { atLeast, type Figure, median } from './figure.js';
+
+const CONCURRENCY = 64;
+const TASKS = 500;
+const REPS = 8;
+const ATTEMPTS = TASKS * REPS;
+const ROUNDS = 5;
+
+/**
+ * Attempts per second through `run` against a server that answers at once, beside a bare loop that makes the same HTTP
+ * call and one durable insert of an entry's size for each answer, with the same concurrency and in the same folder.
+ * The two take turns. Start-up (gate, service) is not counted for either.
+ */
+export async function runBench(): Promise<Figure[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'boundbook-bench-'));
+  const rates = { run: [] as number[], bare: [] as number[] };
+  try {
+    const server = join(folder, 'server.mjs');
+    writeFileSync(server, SERVER);
+    for (let round = 0; round <= ROUNDS; round++) {
+      const bare = await bareRate(server, join(folder, `bare-${round}.sqlite`));
+      const run = await runRate(join(folder, `workspace-${round}`));
+      // The first round warms up.
+      if (round === 0) continue;
+      rates.bare.push(bare);
+      rates.run.push(run);
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  const ratio = median(rates.run.map((rate, i) => rate / (rates.bare[i] ?? Number.NaN)));
+  process.stderr.write(
+    `attempts a second at concurrency ${CONCURRENCY}: run ${median(rates.run).toFixed(0)}, bare loop ${median(rates.bare).toFixed(0)}\n`,
+  );
+  return [
+    atLeast('attempts through run, against a bare loop of the same calls and one insert each', ratio, 0.5),
+  ];
+}
+
+/** Attempts per second of a whole plan, from the first attempt's entry to the last settlement. */
+async function runRate(root: string): Promise<number> {
+  const now = () => new Date().toISOString();
+  writeWorkspace(root);
+  const stored = await freezeProtocol('protocol.yaml', { root, now });
+  await runSession({
+    root,
+    workers: CONCURRENCY,
+    selection: { shard: null, only: new Map() },
+    limit: null,
+    terminal: false,
+    progress: () => undefined,
+    signal: new AbortController().signal,
+    now,
+  });
+  const book = await openBook(root, stored, 'read');
+  let first = '';
+  let last = '';
+  let settled = 0;
+  for (const { entry } of book.store.entries()) {
+    if (entry.type === 'attempt.started' && first === '') first = entry.time;
+    if (entry.type === 'slot.settled') {
+      last = entry.time;
+      settled++;
+    }
+  }
+  book.close();
+  if (settled !== ATTEMPTS) throw new Error(`${settled} slots were settled instead of ${ATTEMPTS}`);
+  return (1000 * ATTEMPTS) / (Date.parse(last) - Date.parse(first));
+}
+
+async function bareRate(server: string, file: string): Promise<number> {
+  const port = await freePort();
+  const child = spawn(process.execPath, [server, '--port', String(port)], { stdio: 'ignore' });
+  const pool = new Pool(`http://127.0.0.1:${port}`, { connections: CONCURRENCY, pipelining: 1 });
+  const db = new Database(file);
+  try {
+    db.pragma('journal_mode = WAL');
+    db.pragma('synchronous = FULL');
+    db.exec('CREATE TABLE entry (seq INTEGER PRIMARY KEY, body BLOB) STRICT');
+    const insert = db.prepare('INSERT INTO entry VALUES (?, ?)');
+    await untilReady(pool);
+    let next = 0;
+    const worker = async (): Promise<void> => {
+      while (next < ATTEMPTS) {
+        const seq = next++;
+        const { body } = await pool.request({
+          method: 'POST',
+          path: '/v1/chat/completions',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(requestBody(seq)),
+        });
+        insert.run(seq, Buffer.from(await body.text()));
+      }
+    };
+    const from = performance.now();
+    await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+    return (1000 * ATTEMPTS) / (performance.now() - from);
+  } finally {
+    db.close();
+    await pool.destroy();
+    child.kill('SIGKILL');
+  }
+}
+
+function requestBody(seed: number): object {
+  return {
+    model: 'M',
+    messages: [{ role: 'user', content: `${seed % TASKS}+1=` }],
+    temperature: 1,
+    top_p: 1,
+    top_k: -1,
+    min_p: 0,
+    max_tokens: 8,
+    seed,
+    n: 1,
+    stream: false,
+  };
+}
+
+async function untilReady(pool: Pool): Promise<void> {
+  for (let tries = 0; tries < 500; tries++) {
+    try {
+      const { statusCode, body } = await pool.request({ method: 'GET', path: '/health' });
+      await body.dump();
+      if (statusCode === 200) return;
+    } catch {
+      // It does not listen yet.
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error('the server did not come up');
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() =>
+        typeof address === 'object' && address !== null ? resolve(address.port) : reject(),
+      );
+    });
+  });
+}
+
+/** Answers every question at once with the same few tokens. */
+const SERVER = `
+import { createServer } from 'node:http';
+const port = Number(process.argv[process.argv.indexOf('--port') + 1]);
+const answer = JSON.stringify({
+  id: 'x', object: 'chat.completion', created: 1, model: 'M',
+  choices: [{ index: 0, message: { role: 'assistant', content: '7' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 6, completion_tokens: 2, total_tokens: 8 },
+});
+createServer((request, response) => {
+  request.resume();
+  const body = request.method === 'POST' ? answer : '{}';
+  const headers = { 'content-type': 'application/json', 'content-length': body.length };
+  request.on('end', () => response.writeHead(200, headers).end(body));
+}).listen(port, '127.0.0.1');
+`;
+
+function writeWorkspace(root: string): void {
+  const put = (path: string, content: string | Uint8Array): void => {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), content);
+  };
+  const tasks = Array.from({ length: TASKS }, (_, i) => `{"id":"t${i}","question":"${i}+1=","answer":"7"}\n`);
+  const header = '{"w":{"dtype":"F32","shape":[8],"data_offsets":[0,32]}}';
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  put('tasks.jsonl', tasks.join(''));
+  put('server/server.mjs', SERVER);
+  put('weights/model.safetensors', Buffer.concat([length, Buffer.from(header), Buffer.alloc(32)]));
+  put('weights/config.json', '{"model_type":"bench"}');
+  put('protocol.yaml', PROTOCOL);
+  mkdirSync(join(root, 'ledger'), { recursive: true });
+}
+
+const PROTOCOL = `boundbook: 1
+name: bench
+revision: 1
+title: A plan for the bench
+task_sets:
+  all: { file: tasks.jsonl, id: id, count: ${TASKS} }
+models:
+  M: { weights: weights }
+conditions:
+  default:
+    prompt: { user: "{question}" }
+    decoding: { temperature: 1, top_p: 1, top_k: -1, min_p: 0, max_tokens: 8 }
+    grader: { kind: integer, answer: answer }
+arms:
+  M: { model: M, condition: default }
+queues:
+  main: { tasks: all, reps: ${REPS}, arms: [M], role: confirmatory }
+sampling: { namespace: bench, bits: 31 }
+order: { group_by: [arm, training_seed], within: hash }
+runner:
+  adapter: openai
+  endpoint: chat
+  service:
+    argv: [node, server/server.mjs, --port, "{port}", --weights, "{weights}"]
+    ready: { path: /health, timeout_s: 20 }
+    restarts: 0
+    stop_grace_s: 1
+    gpus: 0
+  limits: { request_s: 20, queue_wait_s: 1, response_bytes: 100000 }
+  sources: { server: server }
+attempts: { replacements: 1, regrades: 1, breaker: 5, rules: [] }
+blinding: masked
+analysis:
+  scores: [{ id: main, queue: main }]
+  contrasts: []
+  interval: { method: two_way_bootstrap, resamples: 100, seed: 1, level: 0.95 }
+pending: []
+`;
