@@ -9,6 +9,7 @@ import { type Circumstances, checkedLines, notCheckedLines, orderLines, remarkLi
 import { ObjectShelf } from './objects.js';
 import { SchemaShelf } from './plan.js';
 import { AuditReader } from './reader.js';
+import { auditReport, type ReportFile } from './report-audit.js';
 import type { AuditResult } from './result.js';
 import { otherLedgers, readSchemas, readSubject, type Subject } from './subject.js';
 
@@ -19,11 +20,6 @@ export interface AuditOptions {
   readonly head?: KnownHead;
   /** A report to rebuild. */
   readonly report?: ReportFile;
-}
-
-export interface ReportFile {
-  readonly name: string;
-  readonly bytes: Uint8Array;
 }
 
 /**
@@ -63,9 +59,10 @@ export async function audit(
       const message = `${LEDGER_FOLDER}/${other} is a second ledger of the same manifest`;
       findings.add({ code: 'LEDGER_SECOND', where: { file: `${LEDGER_FOLDER}/${other}` }, message });
     }
+    const compared = compareReport(options.report, subject, ledger, reader, findings);
     const orphans = listOrphans(reader, shelf, findings);
     const grown = reader.hasGrown(ledger.head.size);
-    if (!grown) findWorkOrphans(workFolders, findings);
+    const foreign = grown ? [] : findWorkOrphans(workFolders, findings);
     const circumstances: Circumstances = {
       protocol: subject.identified?.manifest.protocol ?? null,
       audit: ledger,
@@ -74,10 +71,31 @@ export async function audit(
       reportGiven: options.report !== undefined,
       grown,
     };
-    return conclude(subject, ledger, findings, circumstances, { objects: shelf.size, orphans });
+    return conclude(subject, ledger, findings, circumstances, {
+      objects: shelf.size,
+      orphans: [...orphans, ...foreign],
+      report: compared,
+    });
   } finally {
     reader.close();
   }
+}
+
+function compareReport(
+  report: ReportFile | undefined,
+  { identified }: Subject,
+  { fold, head }: LedgerAudit,
+  source: AuditReader,
+  findings: Findings,
+): string | null {
+  if (report === undefined) return null;
+  if (identified !== null && fold !== null) {
+    const { context } = fold;
+    return auditReport(report, { identified, context, source, size: head.size, findings });
+  }
+  const message = 'the report cannot be rebuilt: there is no plan to rebuild it from';
+  findings.add({ code: 'REPORT_FORM', where: { file: report.name }, message });
+  return null;
 }
 
 function listOrphans(reader: AuditReader, shelf: ObjectShelf, findings: Findings): readonly string[] {
@@ -95,7 +113,11 @@ function conclude(
   ledger: LedgerAudit,
   findings: Findings,
   circumstances: Circumstances,
-  extent: { readonly objects: number; readonly orphans: readonly string[] },
+  extent: {
+    readonly objects: number;
+    readonly orphans: readonly string[];
+    readonly report: string | null;
+  },
 ): AuditResult {
   const { identified, file, folder } = subject;
   const manifest = identified?.manifest;
@@ -112,7 +134,10 @@ function conclude(
     coverage: ledger.fold?.slots.counts() ?? null,
     findings: findings.list(ledger.fold?.outcomesVisible ?? false),
     omitted: findings.omitted,
-    checked: checkedLines(circumstances, extent.objects),
+    checked: [
+      ...checkedLines(circumstances, extent.objects),
+      ...(extent.report === null ? [] : [extent.report]),
+    ],
     remarks: [...remarkLines(ledger), ...extent.orphans],
     order: orderLines(ledger),
     notChecked: notCheckedLines(circumstances),

@@ -28,7 +28,7 @@ export interface LedgerAuditSetting {
   readonly shelf: ObjectShelf;
   readonly findings: Findings;
   readonly knownHead: KnownHead | null;
-  /** Names in the work folder; those that belong to a started attempt are removed. */
+  /** Names in the work folder; those that belong to an attempt or a session are removed. */
   readonly workFolders: Set<string>;
 }
 
@@ -129,6 +129,7 @@ class Replay {
       this.#firstAttempt ??= { seq: entry.seq, time: entry.time };
       workFolders.delete(entry.attempt);
     }
+    if (entry.type === 'gate.passed') workFolders.delete(`services-${entry.session}`);
     if (entry.type === 'service.started' && entry.effective !== null) {
       shelf.check(entry.effective, { seq: entry.seq, pointer: '/effective' });
     }

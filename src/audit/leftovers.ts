@@ -43,12 +43,24 @@ export function findOrphans(
     );
 }
 
-/** An attempt is durable before its folder is made (law 2), so a folder without one stands for a missing entry. */
-export function findWorkOrphans(workFolders: ReadonlySet<string>, findings: Findings): void {
+/**
+ * An attempt is durable before its folder is made (law 2), and a session before that of its services: a folder without
+ * its entry stands for an entry that is gone. Other names are not the runner's.
+ *
+ * @returns remarks
+ */
+export function findWorkOrphans(workFolders: ReadonlySet<string>, findings: Findings): readonly string[] {
+  const foreign: string[] = [];
   for (const name of workFolders) {
-    const message = `the work folder ${JSON.stringify(name)} belongs to no attempt in the ledger`;
+    if (!/^(services-)?[0-9a-f]{32}$/.test(name)) {
+      foreign.push(`work/${name} was not made by a run`);
+      continue;
+    }
+    const owner = name.startsWith('services-') ? 'session' : 'attempt';
+    const message = `the work folder ${name} belongs to no ${owner} in the ledger`;
     findings.add({ code: 'WORK_ORPHAN', where: { file: `work/${name}` }, message });
   }
+  return foreign;
 }
 
 /** A listing that cannot be read is damage like any other. */

@@ -1,0 +1,163 @@
+import { canonicalText } from '../core/canonical-json.js';
+import { BoundbookError } from '../core/errors.js';
+import { decodeUtf8 } from '../core/files.js';
+import type { JsonObject, JsonValue } from '../core/json.js';
+import { parseStrictJson } from '../core/strict-json.js';
+import { decodeEntry } from '../ledger/codec.js';
+import type { Entry } from '../ledger/entries.js';
+import { LedgerFold } from '../ledger/fold.js';
+import { CompactRange, leafHash } from '../ledger/merkle.js';
+import type { PlanContext } from '../ledger/plan-index.js';
+import type { IdentifiedManifest } from '../manifest/manifest.js';
+import { buildReport } from '../report/build.js';
+import { reportInput } from '../report/input.js';
+import { renderReport } from '../report/render.js';
+import type { Report } from '../report/value.js';
+import { differences, shorten } from './difference.js';
+import type { Findings } from './finding.js';
+import type { RowSource } from './ledger-audit.js';
+
+/** How many differing places of one report are listed. */
+const MAX_DIFFERENCES = 1000;
+
+export interface ReportFile {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
+export interface ReportAuditSetting {
+  readonly identified: IdentifiedManifest;
+  readonly context: PlanContext;
+  readonly source: RowSource;
+  /** Number of entries in the ledger. */
+  readonly size: number;
+  readonly findings: Findings;
+}
+
+/**
+ * Rebuilds a report from the book and compares it, place by place (law 10, B11). A JSON report says after how many
+ * entries it was made and is rebuilt for that moment; text and Markdown are held against the whole ledger.
+ *
+ * @returns what was compared, in a sentence; null when nothing could be
+ */
+export function auditReport(file: ReportFile, setting: ReportAuditSetting): string | null {
+  try {
+    const text = decodeUtf8(file.bytes, file.name);
+    if (/^\s*[{[]/.test(text)) return auditJson(file, text, setting);
+    return auditText(file.name, text, setting);
+  } catch (error) {
+    if (!(error instanceof BoundbookError)) throw error;
+    setting.findings.add({
+      code: 'REPORT_FORM',
+      where: { file: file.name },
+      message: `the report cannot be compared: ${error.message}`,
+    });
+    return null;
+  }
+}
+
+function auditJson(file: ReportFile, text: string, setting: ReportAuditSetting): string {
+  const { findings } = setting;
+  const given = parseStrictJson(file.bytes, file.name);
+  const made = entriesOf(given) ?? setting.size;
+  if (made > setting.size) {
+    findings.add({
+      code: 'LEDGER_SHORTENED',
+      where: { seq: setting.size, file: file.name },
+      message: `the report was made of ${made} entries; the ledger has ${setting.size}`,
+      evidence: { report: made, ledger: setting.size },
+    });
+  }
+  const rebuilt = rebuild(setting, Math.min(made, setting.size));
+  const expected = JSON.parse(canonicalText(rebuilt)) as JsonValue;
+  const found = differences(expected, given, MAX_DIFFERENCES);
+  for (const { pointer, expected: due, actual } of found) {
+    findings.add({
+      code: 'REPORT_NUMBER',
+      where: { file: file.name, pointer },
+      message: `the report says ${shown(actual)} at ${pointer === '' ? 'its root' : pointer}; the book gives ${shown(due)}`,
+      evidence: { expected: shorten(due), actual: shorten(actual) },
+      outcome: true,
+    });
+  }
+  const form = text.trimEnd() === canonicalText(rebuilt) ? 'byte by byte' : 'value by value';
+  return `the report ${file.name}, made after entry ${Math.min(made, setting.size) - 1}, ${form}`;
+}
+
+/** Lines that differ, by number. What a line holds may be an outcome. */
+function auditText(name: string, text: string, setting: ReportAuditSetting): string {
+  const report = rebuild(setting, setting.size);
+  const given = text.trimEnd().split('\n');
+  const candidates = (['text', 'markdown'] as const).map((format) => {
+    const lines = renderReport(report, format).trimEnd().split('\n');
+    return { format, lines, differing: differingLines(lines, given) };
+  });
+  const [best] = candidates.sort((a, b) => a.differing.length - b.differing.length);
+  if (best === undefined) throw new BoundbookError('INTERNAL', 'a report without a form');
+  for (const line of best.differing.slice(0, MAX_DIFFERENCES)) {
+    setting.findings.add({
+      code: 'REPORT_NUMBER',
+      where: { file: name, pointer: `line ${line + 1}` },
+      message: `line ${line + 1} is ${shown(given[line])}; the book gives ${shown(best.lines[line])}`,
+      evidence: { expected: shorten(best.lines[line]), actual: shorten(given[line]) },
+      outcome: true,
+    });
+  }
+  return `the report ${name} as ${best.format} of the whole ledger, line by line`;
+}
+
+function differingLines(expected: readonly string[], actual: readonly string[]): number[] {
+  const count = Math.max(expected.length, actual.length);
+  return Array.from({ length: count }, (_, i) => i).filter((i) => expected[i] !== actual[i]);
+}
+
+/** The report of the first `size` entries. */
+function rebuild({ identified, context, source }: ReportAuditSetting, size: number): Report {
+  const fold = new LedgerFold(context);
+  const range = new CompactRange();
+  let leaf: string | null = null;
+  for (const { body } of upTo(source, size)) {
+    const hash = leafHash(body);
+    leaf = hash.toString('hex');
+    range.append(hash);
+    const decoded = decodeEntry(body);
+    if (decoded.ok) fold.apply(decoded.entry);
+  }
+  const input = reportInput({
+    manifest: identified.manifest,
+    manifestDigest: identified.digest,
+    fold,
+    head: { size, leaf, root: range.root().toString('hex') },
+    entries: entries(source, size),
+  });
+  return buildReport(input);
+}
+
+function* entries(source: RowSource, size: number): Generator<Entry> {
+  for (const { body } of upTo(source, size)) {
+    const decoded = decodeEntry(body);
+    if (decoded.ok) yield decoded.entry;
+  }
+}
+
+function* upTo(source: RowSource, size: number): Generator<{ readonly body: Buffer }> {
+  let left = size;
+  for (const row of source.rows()) {
+    if (left-- <= 0) return;
+    yield row;
+  }
+}
+
+function entriesOf(report: JsonValue): number | null {
+  const entries = memberOf(memberOf(report, 'ledger'), 'entries');
+  return typeof entries === 'number' && Number.isSafeInteger(entries) && entries >= 1 ? entries : null;
+}
+
+function memberOf(value: JsonValue | undefined, key: string): JsonValue | undefined {
+  const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isRecord && Object.hasOwn(value, key) ? (value as JsonObject)[key] : undefined;
+}
+
+function shown(value: JsonValue | undefined): string {
+  return value === undefined ? 'nothing' : JSON.stringify(shorten(value));
+}
