@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { canonicalBytes, canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
 import { type Entry, type EntryDraft, type EntryFrame, entryDraftSchema } from './entries.js';
+import { hasCommonForm } from './entry-form.js';
 
 /** Largest body of an entry, in bytes; what is larger becomes an object. */
 export const MAX_BODY_BYTES = 60_000;
@@ -69,7 +70,7 @@ export function decodeEntry(body: Buffer): Decoded {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return refused('the body is no object');
   if (!isCanonical(value, text)) return refused('the body is not canonical JSON');
-  const { seq, prev, time, ...draft } = value as Record<string, unknown>;
+  const { seq, prev, time } = value as Record<string, unknown>;
   if (
     !isSeq(seq) ||
     !(prev === null || (typeof prev === 'string' && LEAF.test(prev))) ||
@@ -77,6 +78,8 @@ export function decodeEntry(body: Buffer): Decoded {
   ) {
     return refused('seq, prev or time is malformed');
   }
+  if (hasCommonForm(value as Record<string, unknown>)) return { ok: true, entry: value as Entry };
+  const { seq: _seq, prev: _prev, time: _time, ...draft } = value as Record<string, unknown>;
   const checked = entryDraftSchema.safeParse(draft);
   if (!checked.success) {
     const issue = checked.error.issues[0];
