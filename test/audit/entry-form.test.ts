@@ -132,7 +132,7 @@ test('one change anywhere: never a yes where the schema says no', () => {
       expect(bySchema(other), JSON.stringify(other)).toBe(true);
     }
   }
-  expect(tried).toBeGreaterThan(4000);
+  expect(tried).toBeGreaterThan(3000);
   expect(recognised).toBeGreaterThan(100);
 });
 
