@@ -83,6 +83,10 @@ test('every way in which commands end leads to exactly its entries', async () =>
   }
 });
 
+test('the audit, which replays every attempt by itself, finds nothing against it', async () => {
+  expect(await plan.findings()).toEqual([]);
+});
+
 function calls(name: string): Record<string, unknown>[] {
   const lines = readFileSync(join(logs, name), 'utf8').trim().split('\n');
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);

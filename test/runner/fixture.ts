@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterAll } from 'vitest';
+import { audit } from '../../src/audit/audit.js';
 import { VERSION } from '../../src/core/version.js';
 import { openBook } from '../../src/ledger/book.js';
 import type { Entry, EntryOf, EntryType } from '../../src/ledger/entries.js';
@@ -131,6 +132,8 @@ export interface Trial {
   readonly run: (options?: Partial<RunOptions>) => Promise<RunSummary>;
   readonly entries: () => Promise<readonly Entry[]>;
   readonly of: <T extends EntryType>(type: T) => Promise<readonly EntryOf<T>[]>;
+  /** What the audit finds against the book; a lawful run leaves nothing. */
+  readonly findings: () => Promise<readonly unknown[]>;
   /** What the session said on the way. */
   readonly lines: string[];
 }
@@ -190,6 +193,7 @@ export async function trial(setting: PlanSetting, product: Product = dummyProduc
     run,
     entries,
     of: async (type) => (await entries()).filter((entry) => entry.type === type) as never,
+    findings: async () => (await audit(root, stored.file)).findings,
     lines,
   };
 }

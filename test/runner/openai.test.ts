@@ -69,6 +69,10 @@ test('every way in which a server answers ends in exactly its entries', async ()
   expect(process.memoryUsage().rss - memory).toBeLessThan(250 * 2 ** 20);
 });
 
+test('the audit, which replays every attempt by itself, finds nothing against it', async () => {
+  expect(await plan.findings()).toEqual([]);
+});
+
 test('a request names every sampling field, and request, response and candidate are kept byte for byte', async () => {
   const book = await openBook(plan.root, plan.stored, 'read');
   const started = await plan.of('attempt.started');

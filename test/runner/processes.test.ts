@@ -75,6 +75,7 @@ test('two runs at once share one ledger: every slot is started once, by one of t
   expect(started).toHaveLength(80);
   expect(new Set(started.map(({ session }) => session)).size).toBe(2);
   expect(plan.requests()).toHaveLength(80);
+  expect(await plan.findings()).toEqual([]);
 });
 
 test('kill -9 in mid-run: the service ends too, and the next run takes over what was in flight', async () => {
@@ -98,6 +99,7 @@ test('kill -9 in mid-run: the service ends too, and the next run takes over what
   await expectClosed(plan, 24);
   // What the server saw is explained: a request for each attempt, but those that were cut before they were sent.
   expect(plan.requests().length).toBeLessThanOrEqual((await plan.of('attempt.started')).length);
+  expect(await plan.findings()).toEqual([]);
 });
 
 test('Ctrl-C: in-flight attempts end, the service stops, exit 5; the next run goes on', async () => {
@@ -119,6 +121,7 @@ test('Ctrl-C: in-flight attempts end, the service stops, exit 5; the next run go
   await expectClosed(plan, 24);
   expect(await plan.of('attempt.recovered')).toEqual([]);
   expect(plan.requests()).toHaveLength(24);
+  expect(await plan.findings()).toEqual([]);
 });
 
 test('Ctrl-C with a request that outlives the grace time: it is cut, and taken over by the next run', async () => {
@@ -163,6 +166,7 @@ describe('commands', () => {
       'finished failure',
       'started replacement',
     ]);
+    expect(await plan.findings()).toEqual([]);
   });
 
   test('an end of a stage that was durable and not yet in the ledger is adopted (law 3)', async () => {
@@ -193,6 +197,7 @@ describe('commands', () => {
       'finished report',
       'settled 0 on report',
     ]);
+    expect(await plan.findings()).toEqual([]);
   });
 
   /** Number of attempts whose grading has begun. */

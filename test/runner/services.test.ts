@@ -49,6 +49,7 @@ test('a server that dies is started again after its files were hashed; its attem
   const attempts = (await plan.of('attempt.started')).length;
   expect(plan.requests().length).toBeLessThanOrEqual(attempts);
   expect(plan.requests().length).toBeGreaterThanOrEqual(attempts - 2);
+  expect(await plan.findings()).toEqual([]);
   await expectNothingLeft(plan);
 });
 
