@@ -72,6 +72,7 @@ export const ERROR_CODES = {
   AUDIT_FINDINGS: { exit: 4, title: 'the audit found what the rules do not allow' },
 
   STOPPED: { exit: 5, title: 'stopped by a signal with work left' },
+  PROCESS_NOT_ENDED: { exit: 5, title: 'a process that was started cannot be ended' },
   BREAKER_OPEN: { exit: 5, title: 'too many infrastructure failures in a row' },
   DISK_FULL: { exit: 5, title: 'no space left for the ledger' },
   WORKSPACE_BUSY: { exit: 5, title: 'another process is writing a manifest' },

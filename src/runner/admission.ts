@@ -14,11 +14,13 @@ import { bindingOf, type Manifest } from '../manifest/manifest.js';
 import type { Product } from '../manifest/product.js';
 import { loadManifest } from '../manifest/select.js';
 import type { StoredManifest } from '../manifest/workspace.js';
+import type { Protocol } from '../protocol/schema.js';
 import { readTaskFiles } from '../protocol/task-files.js';
-import { planDigest } from '../slots/plan.js';
+import { resolveTaskSets } from '../protocol/tasks.js';
+import { planDigest, type TaskIds } from '../slots/plan.js';
 import { ownIdentity, type ProcessIdentity } from './process-identity.js';
 
-export interface AdmissionOptions {
+export interface GateOptions {
   readonly root: string;
   /** The manifest, as `loadManifest` takes it. */
   readonly manifest?: string | undefined;
@@ -26,6 +28,11 @@ export interface AdmissionOptions {
   readonly now: () => string;
   readonly product?: Product | undefined;
   readonly onHash?: ((done: number, total: number) => void) | undefined;
+}
+
+export interface AdmissionOptions extends GateOptions {
+  /** What is asked for must be planned: looked at before anything is made. */
+  readonly check: (protocol: Protocol, taskIds: TaskIds) => void;
 }
 
 /** A manifest that may be executed on this host now, and its book. */
@@ -44,7 +51,7 @@ const LISTED = 100;
  * The gate before a session (law 1): everything that is bound is hashed and compared. What differs is refused with
  * every mismatch; nothing but the refusal is written then, and that only into a ledger that is there already.
  *
- * @throws {BoundbookError} GATE_REFUSED; STOPPED; MANIFEST_NOT_FOUND; what opening the ledger throws.
+ * @throws {BoundbookError} GATE_REFUSED; STOPPED; MANIFEST_NOT_FOUND; what the check or opening the ledger throws.
  */
 export async function admit(options: AdmissionOptions): Promise<Admission> {
   const stored = await load(options);
@@ -54,6 +61,8 @@ export async function admit(options: AdmissionOptions): Promise<Admission> {
     throw gateError(`manifests/${stored.file}`, inspection.mismatches);
   }
   const files = await boundTaskFiles(stored.manifest, inspection);
+  const { protocol } = stored.manifest;
+  options.check(protocol, resolveTaskSets(protocol, files).ids);
   const book = await openOrCreateBook(options.root, stored, files, options.now);
   try {
     assertPlan(book);
@@ -68,7 +77,7 @@ export async function admit(options: AdmissionOptions): Promise<Admission> {
 export async function inspectModel(
   manifest: Manifest,
   model: string,
-  options: AdmissionOptions,
+  options: GateOptions,
 ): Promise<Inspection> {
   const names = new Set([`weights/${model}`, `tokenizer/${model}`]);
   const bindings = manifest.bindings.filter(({ name }) => names.has(name) || name.startsWith('runner/'));
@@ -94,7 +103,7 @@ export function gatePassed(
   };
 }
 
-async function load({ root, manifest }: AdmissionOptions): Promise<StoredManifest> {
+async function load({ root, manifest }: GateOptions): Promise<StoredManifest> {
   try {
     return await loadManifest(root, manifest);
   } catch (error) {
@@ -106,7 +115,7 @@ async function load({ root, manifest }: AdmissionOptions): Promise<StoredManifes
 
 function inspect(
   manifest: Manifest,
-  { root, signal, product, onHash }: AdmissionOptions,
+  { root, signal, product, onHash }: GateOptions,
 ): Promise<Inspection> {
   return inspectHost(manifest, {
     root,
@@ -119,7 +128,7 @@ function inspect(
 async function recordRefusal(
   stored: StoredManifest,
   mismatches: readonly Mismatch[],
-  { root, now }: AdmissionOptions,
+  { root, now }: GateOptions,
 ): Promise<void> {
   if (!(await exists(join(ledgerFolder(root, stored.file), LEDGER_FILE)))) return;
   let book: Book<LedgerStore>;

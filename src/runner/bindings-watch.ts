@@ -1,3 +1,4 @@
+import { readError } from '../core/files.js';
 import { gateError } from '../gate/refusal.js';
 import { changedSince, type WatchedBinding } from '../gate/watch.js';
 import type { StopSwitch } from './stop.js';
@@ -40,7 +41,12 @@ export class BindingsWatch {
 
   async #look(): Promise<void> {
     const time = new Date().toISOString();
-    const changes = await changedSince(this.#watched);
+    const changes = await changedSince(this.#watched).catch((error: unknown) => {
+      const typed = readError('a bound file', error);
+      this.#stop.request({ reason: 'fault', detail: typed.message, error: typed }, 0);
+      return null;
+    });
+    if (changes === null) return;
     if (changes.length === 0) {
       this.#lastGood = time;
       return;

@@ -67,11 +67,6 @@ export class Journal {
     return result;
   }
 
-  /** Waits until everything that was handed in before is durable, and reads what other processes appended. */
-  async settle(): Promise<void> {
-    await this.#committer.transact(() => ({ drafts: [], result: undefined }));
-  }
-
   /** The bytes of an object. @throws {BoundbookError} OBJECT_MISSING, OBJECT_ALTERED. */
   object(digest: LedgerObject['digest']): Buffer {
     return this.#store.getObject(digest);

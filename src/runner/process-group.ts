@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { systemCode } from '../core/errors.js';
+import { BoundbookError, systemCode } from '../core/errors.js';
 import { type ProcessStat, readStat } from './process-identity.js';
 import { familyOf, MARK, markedProcesses, signalGroup, signalProcess } from './process-tree.js';
 import type { Watchdog } from './watchdog.js';
@@ -27,6 +27,8 @@ export interface GroupSpec {
 /** How long the pipes of an ended process may stay open before they are cut. */
 const DRAIN_MS = 1000;
 const POLL_MS = 20;
+/** How long a process may live on after SIGKILL. */
+const UNKILLABLE_MS = 30_000;
 
 /**
  * A started program with everything that it starts: one process group, ended as a whole. Its exit counts only when
@@ -104,26 +106,47 @@ export class ProcessGroup {
 }
 
 /** SIGKILL to whatever is left of a group or carries its mark, until nobody is. */
-async function endAll(group: number, mark: string, since: string): Promise<void> {
-  for (;;) {
+function endAll(group: number, mark: string, since: string): Promise<void> {
+  return endFound(() => {
     const left = new Map<number, ProcessStat>();
     if (signalGroup(group, 0)) for (const stat of familyOf(group)) left.set(stat.pid, stat);
     for (const stat of markedProcesses(mark, since)) left.set(stat.pid, stat);
-    if (left.size === 0) return;
-    for (const stat of left.values()) signalProcess(stat, 'SIGKILL');
+    return [...left.values()];
+  });
+}
+
+/**
+ * @throws {BoundbookError} PROCESS_NOT_ENDED when some cannot be shown dead (F-115): whatever they do next would be
+ * taken for the work of others.
+ */
+async function endFound(find: () => readonly ProcessStat[]): Promise<void> {
+  const end = performance.now() + UNKILLABLE_MS;
+  for (let left = find(); left.length > 0; left = find()) {
+    if (performance.now() > end) throw notEnded(left);
+    for (const stat of left) signalProcess(stat, 'SIGKILL');
     await pause(POLL_MS);
   }
 }
 
-/** Ends every process that carries one of the marks: what a runner left behind that was killed with its watchdog. */
-export async function endMarked(mark: string): Promise<number> {
-  let count = 0;
-  for (let left = markedProcesses(mark); left.length > 0; left = markedProcesses(mark)) {
-    count = Math.max(count, left.length);
-    for (const stat of left) signalProcess(stat, 'SIGKILL');
-    await pause(POLL_MS);
-  }
-  return count;
+function notEnded(left: readonly ProcessStat[]): BoundbookError {
+  const pids = left.map(({ pid }) => pid);
+  return new BoundbookError(
+    'PROCESS_NOT_ENDED',
+    `processes that were started cannot be ended: ${pids.join(', ')}`,
+    {
+      hint: 'They ignore SIGKILL, as one does that hangs in a device or a network disk. End them, or restart the host.',
+      evidence: { pids },
+    },
+  );
+}
+
+/**
+ * Ends every process that carries one of the marks: what a runner left behind that was killed with its watchdog.
+ *
+ * @throws {BoundbookError} PROCESS_NOT_ENDED
+ */
+export function endMarked(mark: string): Promise<void> {
+  return endFound(() => markedProcesses(mark));
 }
 
 function start(spec: GroupSpec): { process: ChildProcess; exit: Promise<Exit> } {

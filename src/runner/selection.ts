@@ -38,10 +38,17 @@ export function parseFilters(texts: readonly string[]): ReadonlyMap<SelectField,
   return only;
 }
 
-/** @throws {BoundbookError} SLOT_NOT_PLANNED for a value that no planned slot has, naming what exists. */
+/**
+ * @throws {BoundbookError} SLOT_NOT_PLANNED for a value that no planned slot has, naming what exists, and for filters
+ * that no slot passes together.
+ */
 export function assertPlanned(selection: RunSelection, protocol: Protocol, taskIds: TaskIds): void {
+  if (selection.only.size === 0) return;
   for (const [field, values] of selection.only) {
-    if (field === 'slot') continue;
+    if (field === 'slot') {
+      assertSlots(values, protocol, taskIds);
+      continue;
+    }
     const known = plannedValues(field, protocol, taskIds);
     for (const value of values) {
       if (known.includes(value)) continue;
@@ -51,6 +58,23 @@ export function assertPlanned(selection: RunSelection, protocol: Protocol, taskI
       });
     }
   }
+  const { only } = selection;
+  if (anyOrderSlots({ shard: null, only }, protocol, taskIds).next().done !== true) return;
+  throw new BoundbookError('SLOT_NOT_PLANNED', 'no planned slot passes all of these filters together', {
+    hint: 'Each value is planned, but not with the others. `boundbook plan` shows what goes with what.',
+  });
+}
+
+function assertSlots(ids: ReadonlySet<string>, protocol: Protocol, taskIds: TaskIds): void {
+  const missing = new Set(ids);
+  for (const { id } of expandSlots(protocol, taskIds)) {
+    if (missing.delete(id) && missing.size === 0) return;
+  }
+  const [id = ''] = missing;
+  throw new BoundbookError('SLOT_NOT_PLANNED', `the plan has no slot ${JSON.stringify(id)}`, {
+    hint: 'A slot id is 32 hexadecimal digits; `boundbook show` and the slots file list them.',
+    evidence: { field: 'slot', value: id },
+  });
 }
 
 /** Selected slots in plan order (P19). */

@@ -1,31 +1,22 @@
 import { setMaxListeners } from 'node:events';
-import { nextAction } from '../attempts/machine.js';
 import { BoundbookError } from '../core/errors.js';
 import { gateError } from '../gate/refusal.js';
-import { slotRules } from '../ledger/plan-index.js';
 import type { Product } from '../manifest/product.js';
-import type { Slot } from '../slots/slot.js';
 import type { Work } from './adapters/adapter.js';
-import { type Admission, admit, gatePassed, inspectModel } from './admission.js';
+import { type Admission, type AdmissionOptions, admit, gatePassed, inspectModel } from './admission.js';
 import { BindingsWatch } from './bindings-watch.js';
 import { Breaker } from './breaker.js';
+import { Coverage } from './coverage.js';
 import { Journal } from './journal.js';
 import { type Job, PlanQueue } from './plan-queue.js';
 import { Progress } from './progress.js';
 import { type RecoveryResult, recoverAttempts, type TakenOver } from './recovery.js';
-import {
-  anyOrderSlots,
-  assertPlanned,
-  describeSelection,
-  isWholePlan,
-  type RunSelection,
-  selectedSlots,
-} from './selection.js';
+import { assertPlanned, describeSelection, type RunSelection, selectedSlots } from './selection.js';
 import { ServiceKeeper } from './service-keeper.js';
 import { type AttemptFailure, SlotDriver } from './slot-driver.js';
 import { type StopCause, StopSwitch } from './stop.js';
 import { type RunSummary, summarize } from './summary.js';
-import { openWorkshop, type Workshop } from './workshop.js';
+import { graceOf, openWorkshop, type Workshop } from './workshop.js';
 
 export interface RunOptions {
   readonly root: string;
@@ -60,14 +51,16 @@ const active = new Set<string>();
  * SERVICE_FAILED, PORT_NOT_OWNED, GATE_REFUSED for a binding that changed.
  */
 export async function runSession(options: RunOptions): Promise<RunSummary> {
-  const admission = await admit(options);
+  const check: AdmissionOptions['check'] = (protocol, taskIds) =>
+    assertPlanned(options.selection, protocol, taskIds);
+  const admission = await admit({ ...options, check });
   const { book, session } = admission;
   try {
-    assertPlanned(options.selection, book.context.protocol, book.context.taskIds);
     active.add(session);
     const summary = await new RunSession(admission, options).run();
     const { error } = summary;
     if (error === null) return summary;
+    options.progress(summary.text);
     throw new BoundbookError(error.code, error.message, {
       hint: error.hint ?? 'Run the same command again.',
       evidence: { summary: summary.json, cause: error.evidence ?? null },
@@ -86,13 +79,10 @@ class RunSession {
   readonly #journal: Journal;
   readonly #stop = new StopSwitch();
   readonly #breaker: Breaker;
+  readonly #coverage: Coverage;
   readonly #began = performance.now();
-  readonly #wholePlan: boolean;
   #keeper: ServiceKeeper | null = null;
   #progress: Progress | null = null;
-  #selected = 0;
-  #doneBefore = 0;
-  #closed = 0;
   #recovered = 0;
 
   constructor(admission: Admission, options: RunOptions) {
@@ -100,37 +90,50 @@ class RunSession {
     this.#options = options;
     this.#journal = new Journal(admission.book.store, admission.book.fold);
     this.#breaker = new Breaker(admission.book.context.protocol.attempts.breaker);
-    this.#wholePlan = isWholePlan(options.selection);
+    this.#coverage = new Coverage(admission.book, options.selection);
     setMaxListeners(0, this.#stop.abandoned);
   }
 
   async run(): Promise<RunSummary> {
-    const { root, workers, selection, limit, signal, watchMs = WATCH_MS } = this.#options;
-    const abandoned = this.#stop.abandoned;
+    const { selection, limit, signal, watchMs = WATCH_MS } = this.#options;
     await this.#journal.append([gatePassed(this.#admission, describeSelection(selection, limit))]);
-    this.#count();
-    const workshop = await openWorkshop(this.#admission, { root, workers, abandoned });
     const watch = new BindingsWatch(this.#admission.inspection.watched, this.#stop, watchMs);
-    const onSignal = () => this.#onSignal(workshop.graceMs);
+    const onSignal = () => this.#onSignal();
+    signal.addEventListener('abort', onSignal);
     try {
-      signal.addEventListener('abort', onSignal);
       if (signal.aborted) onSignal();
       watch.start();
-      await this.#work(workshop, watch);
+      await this.#workIn(watch);
     } catch (error) {
       this.#fault(error);
     } finally {
       signal.removeEventListener('abort', onSignal);
       this.#progress?.stop();
-      await this.#keeper?.close(this.#stop.requested ? 'run_ended' : 'done').catch((error: unknown) => {
-        this.#fault(error);
-      });
-      workshop.watchdog.close();
       await watch.look();
       await watch.close();
       this.#stop.close();
     }
     return this.#end();
+  }
+
+  /** Opens the workshop, works, and leaves no process behind, whatever happens. */
+  async #workIn(watch: BindingsWatch): Promise<void> {
+    const { root, workers } = this.#options;
+    const workshop = await openWorkshop(this.#admission, {
+      root,
+      workers,
+      abandoned: this.#stop.abandoned,
+    });
+    try {
+      await this.#work(workshop, watch);
+    } catch (error) {
+      this.#fault(error);
+    } finally {
+      await this.#keeper?.close(this.#stop.requested ? 'run_ended' : 'done').catch((error: unknown) => {
+        this.#fault(error);
+      });
+      workshop.watchdog.close();
+    }
   }
 
   async #work(workshop: Workshop, watch: BindingsWatch): Promise<void> {
@@ -223,7 +226,7 @@ class RunSession {
         if (job === null) return;
         try {
           await drive(job);
-          if (this.#isClosed(job.work.slot)) this.#closed++;
+          this.#coverage.worked(job.rules.slot, job.work.slot);
         } catch (error) {
           this.#fault(error);
         }
@@ -251,7 +254,8 @@ class RunSession {
     this.#stop.request({ reason: 'breaker', detail, error }, null);
   }
 
-  #onSignal(graceMs: number): void {
+  #onSignal(): void {
+    const graceMs = graceOf(this.#admission.book.context.protocol.runner) * 1000;
     const name = typeof this.#options.signal.reason === 'string' ? this.#options.signal.reason : 'a signal';
     this.#say(`stopping on ${name}: what is in flight has ${graceMs / 1000} s to end`);
     const error = new BoundbookError('STOPPED', `stopped by ${name} with work left`, {
@@ -292,37 +296,13 @@ class RunSession {
       book,
       session,
       cause,
-      selected: this.#selected,
-      done: this.#done(),
-      closed: this.#closed,
+      selected: this.#coverage.selected,
+      done: this.#coverage.done,
+      closed: this.#coverage.closed,
       recovered: this.#recovered,
       seconds: Math.round(performance.now() - this.#began) / 1000,
       elsewhere: others.length,
     });
-  }
-
-  /** Counts the selected slots, and those of them that are closed already. */
-  #count(): void {
-    const { context, fold } = this.#admission.book;
-    if (this.#wholePlan) {
-      this.#selected = context.plan.count;
-      return;
-    }
-    for (const slot of anyOrderSlots(this.#options.selection, context.protocol, context.taskIds)) {
-      this.#selected++;
-      if (fold.slots.isTouched(slot.id) && this.#isClosed(slot)) this.#doneBefore++;
-    }
-  }
-
-  #done(): number {
-    if (!this.#wholePlan) return this.#doneBefore + this.#closed;
-    const { settled, unresolved } = this.#admission.book.fold.slots.total();
-    return settled + unresolved;
-  }
-
-  #isClosed(slot: Slot): boolean {
-    const { context, fold } = this.#admission.book;
-    return nextAction(fold.slots.state(slot.id), slotRules(context.protocol, slot)) === null;
   }
 
   async #startProgress(): Promise<void> {
@@ -330,8 +310,8 @@ class RunSession {
     this.#progress = new Progress({
       terminal,
       line: progress,
-      done: () => this.#done(),
-      total: this.#selected,
+      done: () => this.#coverage.done,
+      total: this.#coverage.selected,
     });
     await this.#progress.start();
   }

@@ -21,7 +21,6 @@ export interface WorkshopOptions {
 /** The tools of a session: its adapter, its watchdog, and how services are started from the verified paths. */
 export type Workshop = {
   readonly watchdog: Watchdog;
-  readonly graceMs: number;
 } & (
   | {
       readonly kind: 'openai';
@@ -37,20 +36,25 @@ export async function openWorkshop(admission: Admission, options: WorkshopOption
   const { protocol } = admission.book.context;
   const { runner } = protocol;
   const workFolder = join(admission.book.folder, 'work');
-  const graceS = runner.adapter === 'openai' ? runner.service.stop_grace_s : runner.grace_s;
+  const graceMs = graceOf(runner) * 1000;
   if (runner.adapter === 'openai') {
     const folder = join(workFolder, `services-${admission.session}`);
     await makeFolder(folder);
-    const watchdog = new Watchdog(graceS * 1000);
+    const watchdog = new Watchdog(graceMs);
     const spec = serviceSpecs(admission, runner, options, folder, watchdog);
     const adapter = new OpenaiAdapter(runner);
-    return { kind: 'openai', adapter, runner, spec, watchdog, graceMs: graceS * 1000 };
+    return { kind: 'openai', adapter, runner, spec, watchdog };
   }
   await makeFolder(workFolder);
   const schemas = await reportSchemas(admission, protocol);
-  const watchdog = new Watchdog(graceS * 1000);
+  const watchdog = new Watchdog(graceMs);
   const adapter = commandAdapter(admission, runner, workFolder, schemas, watchdog);
-  return { kind: 'command', adapter, watchdog, graceMs: graceS * 1000 };
+  return { kind: 'command', adapter, watchdog };
+}
+
+/** Seconds that what is in flight, or a process that was asked to end, gets before it is cut. */
+export function graceOf(runner: Protocol['runner']): number {
+  return runner.adapter === 'openai' ? runner.service.stop_grace_s : runner.grace_s;
 }
 
 function serviceSpecs(
