@@ -33,7 +33,9 @@ if (json) {
   process.stdout.write(`${JSON.stringify(figures, null, 2)}\n`);
 } else {
   for (const { figure, value, bar, met } of figures) {
-    process.stdout.write(`${met ? 'met   ' : 'MISSED'}  ${String(value).padStart(10)}  ${bar.padEnd(8)} ${figure}\n`);
+    process.stdout.write(
+      `${met ? 'met   ' : 'MISSED'}  ${String(value).padStart(10)}  ${bar.padEnd(8)} ${figure}\n`,
+    );
   }
 }
 process.exitCode = figures.every((figure) => figure.met) ? 0 : 1;

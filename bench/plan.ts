@@ -1,14 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { planDigest } from '../src/slots/plan.js';
 import type { Protocol } from '../src/protocol/schema.js';
+import { planDigest } from '../src/slots/plan.js';
 import { atMost, type Figure } from './figure.js';
 
 const SLOTS = 1_000_000;
 
 /** Expanding and digesting a plan of a million slots, in a process of its own so that its memory can be read. */
 export async function planBench(): Promise<Figure[]> {
-  const output = execFileSync(process.execPath, [fileURLToPath(import.meta.url), 'child'], { encoding: 'utf8' });
+  const output = execFileSync(process.execPath, [fileURLToPath(import.meta.url), 'child'], {
+    encoding: 'utf8',
+  });
   const { seconds, megabytes, count } = JSON.parse(output) as Record<string, number>;
   if (count !== SLOTS) throw new Error(`expanded ${count} slots instead of ${SLOTS}`);
   return [

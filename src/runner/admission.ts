@@ -113,10 +113,7 @@ async function load({ root, manifest }: GateOptions): Promise<StoredManifest> {
   }
 }
 
-function inspect(
-  manifest: Manifest,
-  { root, signal, product, onHash }: GateOptions,
-): Promise<Inspection> {
+function inspect(manifest: Manifest, { root, signal, product, onHash }: GateOptions): Promise<Inspection> {
   return inspectHost(manifest, {
     root,
     signal,

@@ -33,6 +33,7 @@ export class Progress {
       this.#bars = new cliProgress.default.MultiBar(
         {
           format: ' {bar} {value} of {total} slots, {pace}',
+          barsize: 24,
           stream: process.stderr,
           clearOnComplete: false,
           hideCursor: true,
