@@ -6,6 +6,7 @@ import { damageNote, type KnownHead } from './head.js';
 import { auditLedger, type LedgerAudit } from './ledger-audit.js';
 import { findOrphans, findWorkOrphans, unreadable } from './leftovers.js';
 import { type Circumstances, checkedLines, notCheckedLines, orderLines, remarkLines } from './limits.js';
+import { ObjectStream } from './object-stream.js';
 import { ObjectShelf } from './objects.js';
 import { SchemaShelf } from './plan.js';
 import { AuditReader } from './reader.js';
@@ -44,7 +45,7 @@ export async function audit(
   const reader = AuditReader.open(subject.folder);
   try {
     for (const error of reader.damage) findings.add(damageNote(error));
-    const shelf = new ObjectShelf(reader, findings);
+    const shelf = new ObjectShelf(reader, findings, new ObjectStream(reader, reader));
     const workFolders = new Set(reader.workFolders());
     const ledger = auditLedger({
       manifest: subject.identified,

@@ -17,10 +17,20 @@ import { renderPrompt } from '../runner/prompt.js';
 import { slotTuple } from '../slots/slot.js';
 import { differences, shorten } from './difference.js';
 import type { Findings, Place } from './finding.js';
+import { Memo } from './memo.js';
 import type { ObjectShelf } from './objects.js';
 
 const MAX_DIFFERENCES = 20;
 const MAX_DOUBTFUL = 1000;
+/** How many tasks' requests and candidates' grades are kept, since reps and equal answers meet them again. */
+const REMEMBERED = 16_384;
+
+/** What grading a candidate comes to. */
+interface Grade {
+  readonly report: Digest;
+  readonly value: number;
+  readonly outcome: string;
+}
 
 export interface EvidenceSetting {
   readonly protocol: Protocol;
@@ -43,6 +53,8 @@ export class EvidenceCheck {
   readonly #schemaOf: (condition: string) => ReportSchema | null;
   readonly #shelf: ObjectShelf;
   readonly #findings: Findings;
+  readonly #requests = new Memo<readonly [string, string] | null>(REMEMBERED);
+  readonly #grades = new Memo<Grade | null>(REMEMBERED);
   /** Values that were recomputed from candidates. */
   regraded = 0;
   /** Failures of the connection under which a whole answer was kept: possible, and worth a look. */
@@ -67,10 +79,10 @@ export class EvidenceCheck {
     const bytes = this.#shelf.read(entry.request, where);
     if (bytes === null) return;
     const expected = this.#expectedRequest(entry, work, bytes);
-    if (expected === null || digestOf(expected) === entry.request) return;
+    if (digestOf(expected) === entry.request) return;
     const place = { ...where, object: entry.request };
     const found = parseOrNull(bytes);
-    const wanted = parseOrNull(expected);
+    const wanted = parseOrNull(Buffer.from(expected));
     const lines = found === null || wanted === null ? [] : differences(wanted, found, MAX_DIFFERENCES);
     if (lines.length === 0) {
       this.#findings.add({ code: 'REQUEST_DIFFERS', where: place, message: 'the request has another form' });
@@ -94,15 +106,17 @@ export class EvidenceCheck {
    */
   stage(entry: StageEntry, work: Work | null, candidate: Digest | null): void {
     const where = { seq: entry.seq, slot: entry.slot };
-    for (const [name, digest] of Object.entries(entry.objects)) {
-      this.#shelf.check(digest, { ...where, pointer: `/objects/${name}` });
-    }
-    const { result } = entry;
+    const { result, objects } = entry;
     this.#form(entry, where);
-    if (work === null) return;
-    if (result.kind === 'candidate') this.#candidate(entry, result, work, where);
-    else if (result.kind === 'report') this.#report(result, work, where);
-    else this.#failure(entry, result, work, candidate, where);
+    if (work !== null) {
+      if (result.kind === 'candidate') this.#candidate(entry, result, work, where);
+      else if (result.kind === 'report') this.#report(result, work, where);
+      else this.#failure(entry, result, work, candidate, where);
+    }
+    for (const name in objects) {
+      const digest = objects[name];
+      if (digest !== undefined) this.#shelf.check(digest, { ...where, pointer: `/objects/${name}` });
+    }
   }
 
   #form({ stage, result, objects }: StageEntry, where: Place): void {
@@ -122,11 +136,19 @@ export class EvidenceCheck {
     }
   }
 
-  #expectedRequest(entry: EntryOf<'attempt.started'>, work: Work, bytes: Buffer): Buffer | null {
+  #expectedRequest(entry: EntryOf<'attempt.started'>, work: Work, bytes: Buffer): Buffer | string {
     const { runner } = this.#protocol;
     const { condition, model, fields, samplingSeed } = work;
-    if (runner.adapter === 'openai')
-      return buildRequest(runner.endpoint, condition, model, fields, samplingSeed);
+    if (runner.adapter === 'openai') {
+      const { endpoint } = runner;
+      // The slots of one task differ in nothing but the seed.
+      const parts = this.#requests.get(planKey(work), () =>
+        aroundSeed(buildRequest(endpoint, condition, model, fields, 0).toString('utf8')),
+      );
+      return parts === null
+        ? buildRequest(endpoint, condition, model, fields, samplingSeed)
+        : parts[0] + samplingSeed + parts[1];
+    }
     return canonicalBytes({
       boundbook: 1,
       stage: 'generate',
@@ -170,32 +192,36 @@ export class EvidenceCheck {
       if (report !== null) this.#commandReport(report, result, work, where);
       return;
     }
-    const candidate = this.#shelf.read(result.candidate, { ...where, pointer: '/result/candidate' });
-    if (candidate === null) return;
     this.regraded++;
-    this.#answerReport(grader, candidate, result, work, where);
-  }
-
-  #answerReport(
-    grader: AnswerGrader,
-    candidate: Buffer,
-    result: Result<'report'>,
-    work: Work,
-    where: Place,
-  ): void {
-    const { task } = work.slot;
-    const grade = gradeAnswer(grader, work.fields, candidate.toString('utf8'));
-    const expected = digestOf(answerReport(grader, task, result.candidate, grade));
-    if (expected !== result.report) {
+    const place = { ...where, pointer: '/result/candidate' };
+    const grade = this.#grades.get(`${planKey(work)}\0${result.candidate}`, () =>
+      this.#grade(grader, result.candidate, work, place),
+    );
+    if (grade === null) return;
+    if (grade.report !== result.report) {
       this.#findings.add({
         code: 'REPORT_DIFFERS',
         where: { ...where, pointer: '/result/report', object: result.report },
-        message: `grading the candidate gives the report ${expected} with reward ${grade.value}`,
-        evidence: { expected, actual: result.report, candidate: result.candidate, outcome: grade.outcome },
+        message: `grading the candidate gives the report ${grade.report} with reward ${grade.value}`,
+        evidence: {
+          expected: grade.report,
+          actual: result.report,
+          candidate: result.candidate,
+          outcome: grade.outcome,
+        },
         outcome: true,
       });
     }
     this.#value(result.value, grade.value, where);
+  }
+
+  /** Grades a candidate again; null when it is not there. */
+  #grade(grader: AnswerGrader, candidate: Digest, work: Work, where: Place): Grade | null {
+    const bytes = this.#shelf.read(candidate, where);
+    if (bytes === null) return null;
+    const grade = gradeAnswer(grader, work.fields, bytes.toString('utf8'));
+    const report = digestOf(answerReport(grader, work.slot.task, candidate, grade));
+    return { report, value: grade.value, outcome: grade.outcome };
   }
 
   #commandReport(report: Buffer, result: Result<'report'>, work: Work, where: Place): void {
@@ -288,6 +314,22 @@ export class EvidenceCheck {
       schema: this.#schemaOf(this.#protocol.arms[work.slot.arm]?.condition ?? ''),
     });
   }
+}
+
+/** What a request and a grade depend on, seed and candidate apart. Ids hold no control characters. */
+function planKey({ slot }: Work): string {
+  return `${slot.queue}\0${slot.arm}\0${slot.trainingSeed}\0${slot.task}`;
+}
+
+/**
+ * The text before and after the seed of a request that was built with seed 0; null when that is not plain. A quote inside
+ * a string is escaped, so that the text of a prompt cannot stand for the member.
+ */
+function aroundSeed(request: string): readonly [string, string] | null {
+  const [before, after, more] = request.split('"seed":0,');
+  return before === undefined || after === undefined || more !== undefined
+    ? null
+    : [`${before}"seed":`, `,${after}`];
 }
 
 /** Where weights and tokenizer lay on the host that ran it, as the request says: no part of the plan. */

@@ -14,12 +14,18 @@ export interface ObjectSource {
  */
 export class ObjectShelf {
   readonly #source: ObjectSource;
+  readonly #stream: ObjectSource;
   readonly #findings: Findings;
   /** By digest: whether the object is there and whole. */
   readonly #seen = new Map<string, boolean>();
 
-  constructor(source: ObjectSource, findings: Findings) {
+  /**
+   * @param source finds any object
+   * @param stream quick for objects that are met for the first time, in about the order in which they were written
+   */
+  constructor(source: ObjectSource, findings: Findings, stream: ObjectSource = source) {
     this.#source = source;
+    this.#stream = stream;
     this.#findings = findings;
   }
 
@@ -28,8 +34,8 @@ export class ObjectShelf {
     const hex = hexOf(digest);
     const known = this.#seen.get(hex);
     if (known === false) return null;
-    const bytes = this.#find(digest, where);
-    this.#seen.set(hex, bytes !== null);
+    const bytes = this.#find(known === undefined ? this.#stream : this.#source, digest, where);
+    if (known === undefined || bytes === null) this.#seen.set(hex, bytes !== null);
     return bytes;
   }
 
@@ -48,9 +54,9 @@ export class ObjectShelf {
     return this.#seen.size;
   }
 
-  #find(digest: Digest, where: Place): Buffer | null {
+  #find(source: ObjectSource, digest: Digest, where: Place): Buffer | null {
     try {
-      const bytes = this.#source.findObject(digest);
+      const bytes = source.findObject(digest);
       if (bytes !== null) return bytes;
       const message = `the ledger has no object ${digest}`;
       this.#findings.add({ code: 'OBJECT_MISSING', where: { ...where, object: digest }, message });

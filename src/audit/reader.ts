@@ -4,20 +4,28 @@ import Database from 'better-sqlite3';
 import { BoundbookError, systemCode } from '../core/errors.js';
 import { readError } from '../core/files.js';
 import { LedgerReader } from '../ledger/reader.js';
-import { LEDGER_FILE } from '../ledger/schema.js';
+import { LEDGER_FILE, MAX_INLINE_BYTES } from '../ledger/schema.js';
 import { openLedgerFile, toLedgerError } from '../ledger/sqlite.js';
+import type { ObjectPages, StreamedObject } from './object-stream.js';
 
 /**
  * Reads a ledger for an audit: like {@link LedgerReader}, but a changed table, a missing trigger or a lost end is
  * something to report and no reason to stop. All reads see one state of the database, whatever a run appends meanwhile.
  */
-export class AuditReader extends LedgerReader {
+export class AuditReader extends LedgerReader implements ObjectPages {
   /** What is wrong with the file as a whole, although it can be read. */
   readonly damage: readonly BoundbookError[];
+  readonly #objectPage: Database.Statement<[number, number], readonly unknown[]>;
 
   private constructor(folder: string, db: Database.Database, damage: readonly BoundbookError[]) {
     super(folder, db, 'read');
     this.damage = damage;
+    this.#objectPage = db
+      .prepare<[number, number], readonly unknown[]>(
+        `SELECT rowid, lower(hex(digest)), iif(length(bytes) <= ${MAX_INLINE_BYTES}, bytes, NULL)
+         FROM object WHERE rowid > ? ORDER BY rowid LIMIT ?`,
+      )
+      .raw();
     db.exec('BEGIN');
   }
 
@@ -64,6 +72,16 @@ export class AuditReader extends LedgerReader {
       if (last === undefined) return;
       after = last;
     }
+  }
+
+  /** @throws {BoundbookError} LEDGER_DAMAGED. */
+  pageAfter(position: number, count: number): readonly StreamedObject[] {
+    const rows = this.#query(() => this.#objectPage.all(position, count));
+    return rows.map(([rowid, hex, bytes]) => ({
+      position: Number(rowid),
+      hex: String(hex),
+      bytes: Buffer.isBuffer(bytes) ? bytes : null,
+    }));
   }
 
   /** Object files as 64 hexadecimal digits, and names in the objects folder that are none. */

@@ -4,8 +4,8 @@ import type { Entry, EntryOf } from '../ledger/entries.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { Protocol } from '../protocol/schema.js';
 import type { Work } from '../runner/adapters/adapter.js';
-import { jobOf, type Tasks } from '../runner/plan-queue.js';
-import type { Slot } from '../slots/slot.js';
+import { modelName, type Tasks } from '../runner/plan-queue.js';
+import { type Slot, samplingSeed } from '../slots/slot.js';
 import type { EvidenceCheck } from './evidence.js';
 import type { Findings } from './finding.js';
 
@@ -47,7 +47,7 @@ export class SlotEvidence {
   #started(entry: EntryOf<'attempt.started'>): void {
     const { queue, arm, training_seed, evaluation_seed, task, rep } = entry.key;
     const key = { queue, arm, trainingSeed: training_seed, evaluationSeed: evaluation_seed, task, rep };
-    const work = this.#work({ ...key, id: entry.slot });
+    const work = this.#work({ ...key, id: entry.slot }, entry.sampling_seed);
     if (work === null) return;
     this.#open.set(entry.slot, work);
     this.#check.request(entry, work);
@@ -57,11 +57,16 @@ export class SlotEvidence {
     const open = this.#open.get(slot);
     if (open !== undefined) return open;
     const key = this.#fold.slots.key(slot);
-    return key === null ? null : this.#work({ ...key, id: slot });
+    return key === null ? null : this.#work({ ...key, id: slot }, samplingSeed(this.#protocol.sampling, key));
   }
 
-  #work(slot: Slot): Work | null {
-    return jobOf(this.#protocol, this.#tasks, slot)?.work ?? null;
+  /** @param seed as the entry has it, which the rules of the slot judge */
+  #work(slot: Slot, seed: number): Work | null {
+    const { arms, conditions, queues } = this.#protocol;
+    const condition = conditions[arms[slot.arm]?.condition ?? ''];
+    const fields = this.#tasks.get(queues[slot.queue]?.tasks ?? '')?.get(slot.task)?.fields;
+    if (condition === undefined || fields === undefined) return null;
+    return { slot, model: modelName(this.#protocol, slot), condition, fields, samplingSeed: seed };
   }
 
   #graded(slot: string): Digest | null {

@@ -1,0 +1,18 @@
+/** Remembers what was computed for a key, up to a number of keys; then it begins anew. Only for pure functions. */
+export class Memo<T> {
+  readonly #limit: number;
+  readonly #values = new Map<string, T>();
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get(key: string, compute: () => T): T {
+    const known = this.#values.get(key);
+    if (known !== undefined) return known;
+    if (this.#values.size >= this.#limit) this.#values.clear();
+    const value = compute();
+    this.#values.set(key, value);
+    return value;
+  }
+}
