@@ -2,12 +2,14 @@ import { isUtf8 } from 'node:buffer';
 import { canonicalBytes, canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
 import { type Entry, type EntryDraft, type EntryFrame, entryDraftSchema } from './entries.js';
-import { hasCommonForm } from './entry-form.js';
+import { commonText } from './entry-form.js';
 
 /** Largest body of an entry, in bytes; what is larger becomes an object. */
 export const MAX_BODY_BYTES = 60_000;
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+/** How a lone surrogate would be written, which JSON.parse and JSON.stringify let pass. */
+const ESCAPED = '\\ud';
 const LEAF = /^[0-9a-f]{64}$/;
 
 /** Whether a text is a time as entries hold it: UTC, RFC 3339, milliseconds. Such times compare as texts. */
@@ -69,8 +71,11 @@ export function decodeEntry(body: Buffer): Decoded {
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return refused('the body is no object');
+  if (commonText(value as Record<string, unknown>) === text && !text.includes(ESCAPED)) {
+    return { ok: true, entry: value as Entry };
+  }
   if (!isCanonical(value, text)) return refused('the body is not canonical JSON');
-  const { seq, prev, time } = value as Record<string, unknown>;
+  const { seq, prev, time, ...draft } = value as Record<string, unknown>;
   if (
     !isSeq(seq) ||
     !(prev === null || (typeof prev === 'string' && LEAF.test(prev))) ||
@@ -78,8 +83,6 @@ export function decodeEntry(body: Buffer): Decoded {
   ) {
     return refused('seq, prev or time is malformed');
   }
-  if (hasCommonForm(value as Record<string, unknown>)) return { ok: true, entry: value as Entry };
-  const { seq: _seq, prev: _prev, time: _time, ...draft } = value as Record<string, unknown>;
   const checked = entryDraftSchema.safeParse(draft);
   if (!checked.success) {
     const issue = checked.error.issues[0];
