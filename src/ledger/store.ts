@@ -1,19 +1,15 @@
-import { randomBytes } from 'node:crypto';
-import { linkSync, unlinkSync } from 'node:fs';
-import { join } from 'node:path';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import { BoundbookError, systemCode } from '../core/errors.js';
-import { exists, makeFolder, writeError } from '../core/files.js';
 import { type Anchor, writeAnchor } from './anchor.js';
 import { ChainVerifier, type LedgerRecord } from './chain.js';
-import { encodeEntry, isEntryTime } from './codec.js';
-import type { DraftOf, Entry, EntryDraft } from './entries.js';
-import { leafHash } from './merkle.js';
-import { type LedgerObject, ObjectFolder, syncFolderSync } from './objects.js';
+import type { Entry, EntryDraft } from './entries.js';
+import { makeLedgerFile, type Opening } from './new-ledger.js';
+import { type LedgerObject, ObjectFolder } from './objects.js';
 import { damageOf, LedgerReader } from './reader.js';
-import { createSchema, LEDGER_FILE, MAX_INLINE_BYTES } from './schema.js';
-import { configureWriter, openLedgerFile, toLedgerError } from './sqlite.js';
+import { MAX_INLINE_BYTES } from './schema.js';
+import { openLedgerFile, toLedgerError } from './sqlite.js';
 import { prepareStatements, type Statements } from './statements.js';
+import { encodeAfter, NO_ENTRIES, type Tail, tailAfter } from './tail.js';
 
 export interface StoreOptions {
   /** UTC, RFC 3339 with milliseconds. The store never lets it run backwards. */
@@ -42,13 +38,6 @@ export interface Appended<T> {
   readonly result: T;
 }
 
-/** The last entry this store knows of. */
-interface Tail {
-  readonly size: number;
-  readonly leaf: Buffer | null;
-  readonly time: string | null;
-}
-
 /** The longest time between a commit and the anchor that covers it, while commits go on. */
 const ANCHOR_EVERY_MS = 1_000;
 
@@ -64,7 +53,8 @@ export class LedgerStore extends LedgerReader {
   readonly #sql: Statements;
   readonly #now: () => string;
   readonly #follow: ((record: LedgerRecord) => void) | undefined;
-  #tail: Tail = { size: 0, leaf: null, time: null };
+  /** The last entry this store knows of. */
+  #tail: Tail = NO_ENTRIES;
   #failure: BoundbookError | null = null;
   #anchored = performance.now();
 
@@ -81,25 +71,8 @@ export class LedgerStore extends LedgerReader {
    *
    * @throws {BoundbookError} FILE_EXISTS when there is one already; DISK_FULL, FILE_UNWRITABLE.
    */
-  static async create(
-    folder: string,
-    opening: { readonly draft: DraftOf<'ledger.opened'>; readonly objects: readonly LedgerObject[] },
-    options: StoreOptions,
-  ): Promise<LedgerStore> {
-    const file = join(folder, LEDGER_FILE);
-    if (await exists(file)) throw writeError(file, { code: 'EEXIST' });
-    await makeFolder(folder);
-    const temporary = join(folder, `.${randomBytes(6).toString('hex')}.tmp`);
-    try {
-      writeNewLedger(folder, temporary, opening, options.now);
-      // A hard link fails when another process was faster, where a rename would replace its ledger.
-      linkSync(temporary, file);
-      unlinkSync(temporary);
-      syncFolderSync(folder);
-    } catch (error) {
-      for (const name of ['', '-wal', '-shm', '-journal']) removeQuietly(temporary + name);
-      throw writeError(file, error);
-    }
+  static async create(folder: string, opening: Opening, options: StoreOptions): Promise<LedgerStore> {
+    await makeLedgerFile(folder, opening, options.now);
     return LedgerStore.openWriter(folder, options);
   }
 
@@ -308,52 +281,3 @@ export class LedgerStore extends LedgerReader {
 export type Outcome<T> =
   | { readonly ok: true; readonly appended: Appended<T> }
   | { readonly ok: false; readonly error: unknown };
-
-function encodeAfter(draft: EntryDraft, tail: Tail, now: () => string): LedgerRecord {
-  const clock = now();
-  if (!isEntryTime(clock)) throw new BoundbookError('INTERNAL', `the clock gave ${JSON.stringify(clock)}`);
-  // A clock that was set back must not make the book contradict itself.
-  const time = tail.time !== null && clock < tail.time ? tail.time : clock;
-  const frame = { seq: tail.size, prev: tail.leaf?.toString('hex') ?? null, time };
-  const { entry, body } = encodeEntry(draft, frame);
-  return { entry, body, leaf: leafHash(body) };
-}
-
-function tailAfter({ entry, leaf }: LedgerRecord): Tail {
-  return { size: entry.seq + 1, leaf, time: entry.time };
-}
-
-function writeNewLedger(
-  folder: string,
-  temporary: string,
-  opening: { readonly draft: EntryDraft; readonly objects: readonly LedgerObject[] },
-  now: () => string,
-): void {
-  const objects = new ObjectFolder(folder);
-  const small = opening.objects.filter(({ bytes }) => bytes.length <= MAX_INLINE_BYTES);
-  for (const object of opening.objects) if (!small.includes(object)) objects.writeSync(object);
-  const db = new Database(temporary);
-  try {
-    configureWriter(db, temporary);
-    createSchema(db);
-    const sql = prepareStatements(db);
-    sql.begin.run();
-    for (const object of small) sql.insertObject(object);
-    sql.insertEntry(encodeAfter(opening.draft, { size: 0, leaf: null, time: null }, now));
-    sql.commit.run();
-    // Everything into the main file, so that a copy of it alone is at least a ledger.
-    db.pragma('wal_checkpoint(TRUNCATE)');
-  } catch (error) {
-    throw toLedgerError(error, temporary, 'write');
-  } finally {
-    db.close();
-  }
-}
-
-function removeQuietly(path: string): void {
-  try {
-    unlinkSync(path);
-  } catch {
-    // Not there.
-  }
-}

@@ -121,23 +121,27 @@ describe('several processes on one ledger', () => {
   it('keep every acknowledged entry when they are killed', async () => {
     const store = await newLedger();
     store.close();
-    let acknowledged = 0;
     for (let round = 0; round < 4; round++) {
       const { child, ended } = start(
         store.folder,
-        `const store = LedgerStore.openWriter(folder, { now });
-         for (let i = 0; ; i++) { const [entry] = store.append([gate(${round + 1} * 1e6 + i)]); (await import('node:fs')).writeSync(1, entry.seq + '\\n'); }`,
+        `const { writeSync: write } = await import('node:fs');
+         const store = LedgerStore.openWriter(folder, { now });
+         for (let i = 0; ; i++) { const [entry] = store.append([gate(${round + 1} * 1e6 + i)]); write(1, entry.seq + '\\n'); }`,
       );
-      setTimeout(() => child.kill('SIGKILL'), 300 + 100 * round);
+      // Killed some way into its work, however slow the machine is.
+      let lines = 0;
+      child.stdout?.on('data', (chunk: Buffer) => {
+        lines += chunk.toString().split('\n').length - 1;
+        if (lines > 10 + 7 * round) child.kill('SIGKILL');
+      });
       const { signal, output } = await ended;
       expect(signal).toBe('SIGKILL');
-      acknowledged = Number(output.trim().split('\n').at(-1));
+      const acknowledged = Number(output.trim().split('\n').at(-1));
       const reader = LedgerStore.openReader(store.folder);
       // One more may be there: committed, and killed before it could say so.
       expect([acknowledged + 1, acknowledged + 2]).toContain([...reader.entries()].length);
       reader.close();
     }
-    expect(acknowledged).toBeGreaterThan(4);
   });
 });
 

@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto';
+import { linkSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { exists, makeFolder, writeError } from '../core/files.js';
+import type { DraftOf } from './entries.js';
+import { type LedgerObject, ObjectFolder, syncFolderSync } from './objects.js';
+import { createSchema, LEDGER_FILE, MAX_INLINE_BYTES } from './schema.js';
+import { configureWriter, toLedgerError } from './sqlite.js';
+import { prepareStatements } from './statements.js';
+import { encodeAfter, NO_ENTRIES } from './tail.js';
+
+/** A ledger's first entry, and the objects that it names. */
+export interface Opening {
+  readonly draft: DraftOf<'ledger.opened'>;
+  readonly objects: readonly LedgerObject[];
+}
+
+/**
+ * Makes a new ledger with its first entry. The file appears under its name complete and durable, or not at all.
+ *
+ * @throws {BoundbookError} FILE_EXISTS when there is one already; DISK_FULL, FILE_UNWRITABLE, ENTRY_REFUSED.
+ */
+export async function makeLedgerFile(folder: string, opening: Opening, now: () => string): Promise<void> {
+  const file = join(folder, LEDGER_FILE);
+  if (await exists(file)) throw writeError(file, { code: 'EEXIST' });
+  await makeFolder(folder);
+  const temporary = join(folder, `.${randomBytes(6).toString('hex')}.tmp`);
+  try {
+    writeLedger(folder, temporary, opening, now);
+    // A hard link fails when another process was faster, where a rename would replace its ledger.
+    linkSync(temporary, file);
+    unlinkSync(temporary);
+    syncFolderSync(folder);
+  } catch (error) {
+    for (const name of ['', '-wal', '-shm', '-journal']) removeQuietly(temporary + name);
+    throw writeError(file, error);
+  }
+}
+
+function writeLedger(folder: string, temporary: string, opening: Opening, now: () => string): void {
+  const objects = new ObjectFolder(folder);
+  const small = opening.objects.filter(({ bytes }) => bytes.length <= MAX_INLINE_BYTES);
+  for (const object of opening.objects) if (!small.includes(object)) objects.writeSync(object);
+  const db = new Database(temporary);
+  try {
+    configureWriter(db, temporary);
+    createSchema(db);
+    const sql = prepareStatements(db);
+    sql.begin.run();
+    for (const object of small) sql.insertObject(object);
+    sql.insertEntry(encodeAfter(opening.draft, NO_ENTRIES, now));
+    sql.commit.run();
+    // Everything into the main file, so that a copy of it alone is at least a ledger.
+    db.pragma('wal_checkpoint(TRUNCATE)');
+  } catch (error) {
+    throw toLedgerError(error, temporary, 'write');
+  } finally {
+    db.close();
+  }
+}
+
+function removeQuietly(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch {
+    // Not there.
+  }
+}
