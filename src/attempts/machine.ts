@@ -403,12 +403,17 @@ function settled(
   const due = nextAction(state, rules);
   if (due?.do !== 'settle') return notDue(state, event, due);
   if (due.value !== event.value) return forbid('law 3', `the value is ${due.value}, not ${event.value}`);
-  if (canonicalText(due.basis) !== canonicalText(event.basis)) {
+  if (!isSameBasis(due.basis, event.basis)) {
     return forbid('law 3', 'the settlement does not rest on the first valid report');
   }
   const failure = state.phase === 'attributed' ? failureOf(state) : null;
   const by = state.phase === 'attributed' ? state.by : 'report';
   return to(state, { phase: 'settled', value: event.value, basis: event.basis, failure, by });
+}
+
+function isSameBasis(a: SettlementBasis, b: SettlementBasis): boolean {
+  const reports = a.kind === 'report' && b.kind === 'report' ? a.report === b.report : a.kind === b.kind;
+  return a.attempt === b.attempt && reports;
 }
 
 function failureOf(state: FailureRecord): FailureRecord {

@@ -55,6 +55,7 @@ export class EvidenceCheck {
   readonly #findings: Findings;
   readonly #requests = new Memo<readonly [string, string] | null>(REMEMBERED);
   readonly #grades = new Memo<Grade | null>(REMEMBERED);
+  #lastAnswer: { readonly candidate: Digest; readonly text: string } | null = null;
   /** Values that were recomputed from candidates. */
   regraded = 0;
   /** Failures of the connection under which a whole answer was kept: possible, and worth a look. */
@@ -174,7 +175,10 @@ export class EvidenceCheck {
     if (bytes === null) return;
     const reading = readAnswer(bytes, runner.endpoint, work.model);
     const actual = reading.ok ? digestOf(reading.text) : null;
-    if (actual === candidate) return;
+    if (reading.ok && actual === candidate) {
+      this.#lastAnswer = { candidate, text: reading.text };
+      return;
+    }
     this.#findings.add({
       code: 'CANDIDATE_DIFFERS',
       where: { ...place, object: response },
@@ -187,11 +191,13 @@ export class EvidenceCheck {
 
   #report(result: Result<'report'>, work: Work, where: Place): void {
     const { grader } = work.condition;
-    const report = this.#shelf.read(result.report, { ...where, pointer: '/result/report' });
+    const named = { ...where, pointer: '/result/report' };
     if (grader.kind === 'report') {
+      const report = this.#shelf.read(result.report, named);
       if (report !== null) this.#commandReport(report, result, work, where);
       return;
     }
+    this.#shelf.check(result.report, named);
     this.regraded++;
     const place = { ...where, pointer: '/result/candidate' };
     const grade = this.#grades.get(`${planKey(work)}\0${result.candidate}`, () =>
@@ -217,11 +223,17 @@ export class EvidenceCheck {
 
   /** Grades a candidate again; null when it is not there. */
   #grade(grader: AnswerGrader, candidate: Digest, work: Work, where: Place): Grade | null {
-    const bytes = this.#shelf.read(candidate, where);
-    if (bytes === null) return null;
-    const grade = gradeAnswer(grader, work.fields, bytes.toString('utf8'));
+    const answer = this.#answerOf(candidate, where);
+    if (answer === null) return null;
+    const grade = gradeAnswer(grader, work.fields, answer);
     const report = digestOf(answerReport(grader, work.slot.task, candidate, grade));
     return { report, value: grade.value, outcome: grade.outcome };
+  }
+
+  /** The text of a candidate: mostly the one that was met just before, in the service's answer. */
+  #answerOf(candidate: Digest, where: Place): string | null {
+    if (this.#lastAnswer?.candidate === candidate) return this.#lastAnswer.text;
+    return this.#shelf.read(candidate, where)?.toString('utf8') ?? null;
   }
 
   #commandReport(report: Buffer, result: Result<'report'>, work: Work, where: Place): void {
