@@ -63,7 +63,7 @@ async function slotText(found: Extract<Found, { kind: 'slot' }>): Promise<string
     ['arm', trainingSeed === 'null' ? String(arm) : `${arm}@${trainingSeed}`],
     ['task', `${task}, rep ${rep}`],
     ['state', String(phase)],
-    ...Object.entries(rest).map(([name, value]): [string, string] => [name, scalar(value)]),
+    ...Object.entries(rest).map(([name, value]): [string, string] => ['', `${name}: ${scalar(value)}`]),
   ]);
   const rows = found.entries.map((entry) => [
     Number(entry.seq),
