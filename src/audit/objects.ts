@@ -1,4 +1,4 @@
-import { type Digest, hexOf } from '../core/digest.js';
+import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import type { Findings, Place } from './finding.js';
 
@@ -10,14 +10,14 @@ export interface ObjectSource {
 
 /**
  * Reads the objects that entries name. What is missing or altered is found once, at the entry that names it first; the
- * digests that were named are remembered, 64 characters each, to tell orphans.
+ * digests that were named are remembered, to tell orphans.
  */
 export class ObjectShelf {
   readonly #source: ObjectSource;
   readonly #stream: ObjectSource;
   readonly #findings: Findings;
   /** By digest: whether the object is there and whole. */
-  readonly #seen = new Map<string, boolean>();
+  readonly #seen = new Map<Digest, boolean>();
 
   /**
    * @param source finds any object
@@ -31,22 +31,21 @@ export class ObjectShelf {
 
   /** The bytes of a named object; null when they are not there, which is then a finding. */
   read(digest: Digest, where: Place): Buffer | null {
-    const hex = hexOf(digest);
-    const known = this.#seen.get(hex);
+    const known = this.#seen.get(digest);
     if (known === false) return null;
     const bytes = this.#find(known === undefined ? this.#stream : this.#source, digest, where);
-    if (known === undefined || bytes === null) this.#seen.set(hex, bytes !== null);
+    if (known === undefined || bytes === null) this.#seen.set(digest, bytes !== null);
     return bytes;
   }
 
   /** Checks a named object without using it. */
   check(digest: Digest, where: Place): void {
-    if (!this.#seen.has(hexOf(digest))) this.read(digest, where);
+    if (!this.#seen.has(digest)) this.read(digest, where);
   }
 
-  /** Whether an entry named the object. */
+  /** Whether an entry named the object with these 64 hexadecimal digits. */
   isNamed(hex: string): boolean {
-    return this.#seen.has(hex);
+    return this.#seen.has(`sha256:${hex}`);
   }
 
   /** Number of different objects that entries named. */

@@ -3,7 +3,7 @@ import type { CommandDefinition } from './command.js';
 export const command: CommandDefinition = {
   name: 'audit',
   args: '[manifest]',
-  summary: 'Recompute everything that follows from a manifest and its ledger, and list what does not.',
+  summary: 'recompute everything that follows from a manifest and its ledger; list what does not',
   options: [
     { flags: '--report <file>', description: 'rebuild this report (JSON, text or Markdown) and compare it' },
     { flags: '--ledger <folder>', description: 'the ledger, when it does not lie in ledger/' },

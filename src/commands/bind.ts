@@ -3,7 +3,7 @@ import type { CommandDefinition } from './command.js';
 export const command: CommandDefinition = {
   name: 'bind',
   args: '[manifest]',
-  summary: 'Write a further manifest of a plan with what became available; nothing bound is changed.',
+  summary: 'write a further manifest of a plan with what became available; nothing bound is changed',
   options: [
     { flags: '--resolve <item>', description: 'close this item of the pending list; needs --evidence' },
     { flags: '--evidence <file>', description: 'the file that shows the item done; its digest is bound' },

@@ -3,7 +3,7 @@ import type { CommandDefinition } from './command.js';
 export const command: CommandDefinition = {
   name: 'freeze',
   args: '<protocol>',
-  summary: 'Write the manifest of a plan: the protocol and everything that can be bound by now.',
+  summary: 'write the manifest of a plan: the protocol and everything that can be bound by now',
   options: [],
   examples: ['boundbook freeze protocol/demo.yaml', 'boundbook freeze protocol/demo.yaml --json'],
   interruptible: true,

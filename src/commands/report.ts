@@ -6,7 +6,7 @@ export const command: CommandDefinition = {
   name: 'report',
   args: '[manifest]',
   summary:
-    'Report what the book supports: bounds, and estimates where everything is settled. Before unblind: coverage.',
+    'print what the book supports: bounds, and estimates where everything is settled; before unblind, coverage',
   options: [
     { flags: '--format <format>', description: 'text (default), markdown or json' },
     { flags: '--out <file>', description: 'write the report to a new file instead of printing it' },

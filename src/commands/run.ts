@@ -6,7 +6,7 @@ const DEFAULT_WORKERS = 8;
 export const command: CommandDefinition = {
   name: 'run',
   args: '[manifest]',
-  summary: 'Check everything that is bound, then execute what is left of the plan and keep the book of it.',
+  summary: 'check everything that is bound, then execute what is left of the plan and keep the book of it',
   options: [
     {
       flags: '--workers <n>',

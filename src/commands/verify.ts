@@ -4,7 +4,7 @@ import type { CommandDefinition } from './command.js';
 export const command: CommandDefinition = {
   name: 'verify',
   args: '[manifest]',
-  summary: 'Hash everything that a manifest binds on this host and list what differs. Executes nothing.',
+  summary: 'hash everything that a manifest binds on this host and list what differs; execute nothing',
   options: [],
   examples: ['boundbook verify', 'boundbook verify obme-final', 'boundbook verify 3f5a90c1b2d4 --json'],
   interruptible: true,

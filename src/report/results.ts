@@ -6,11 +6,15 @@ import { labelOf, type PlanView, queueOf, tasksOf } from './plan-view.js';
 import { scoreSection } from './scores.js';
 import type { DecisionResult, QueueResult, TableResult } from './value.js';
 
-/** The results of every queue, each by itself: nothing is pooled over queues (P5). */
+/**
+ * The results of every queue, each by itself: nothing is pooled over queues (P5). Confirmatory queues come first, so
+ * that nobody reads the main result after a supplement.
+ */
 export function queueResults(view: PlanView, cells: Cells): readonly QueueResult[] {
-  return Object.keys(view.protocol.queues)
-    .sort()
-    .map((queue) => queueResult(view, cells, queue));
+  const names = Object.keys(view.protocol.queues).sort();
+  const confirmatory = names.filter((name) => queueOf(view, name).role === 'confirmatory');
+  const others = names.filter((name) => !confirmatory.includes(name));
+  return [...confirmatory, ...others].map((queue) => queueResult(view, cells, queue));
 }
 
 function queueResult(view: PlanView, cells: Cells, queue: string): QueueResult {
