@@ -2,14 +2,12 @@ import { isUtf8 } from 'node:buffer';
 import { canonicalBytes, canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
 import { type Entry, type EntryDraft, type EntryFrame, entryDraftSchema } from './entries.js';
-import { commonText } from './entry-form.js';
+import { isCommonEntry } from './entry-form.js';
 
 /** Largest body of an entry, in bytes; what is larger becomes an object. */
 export const MAX_BODY_BYTES = 60_000;
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-/** How a lone surrogate would be written, which JSON.parse and JSON.stringify let pass. */
-const ESCAPED = '\\ud';
 const LEAF = /^[0-9a-f]{64}$/;
 
 /** Whether a text is a time as entries hold it: UTC, RFC 3339, milliseconds. Such times compare as texts. */
@@ -63,6 +61,7 @@ export function decodeEntry(body: Buffer): Decoded {
   if (body.length > MAX_BODY_BYTES) return refused(`the body has ${body.length} bytes`);
   if (!isUtf8(body)) return refused('the body is not UTF-8');
   const text = body.toString('utf8');
+  if (isCommonEntry(text)) return { ok: true, entry: JSON.parse(text) as Entry };
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -71,9 +70,6 @@ export function decodeEntry(body: Buffer): Decoded {
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return refused('the body is no object');
-  if (commonText(value as Record<string, unknown>) === text && !text.includes(ESCAPED)) {
-    return { ok: true, entry: value as Entry };
-  }
   if (!isCanonical(value, text)) return refused('the body is not canonical JSON');
   const { seq, prev, time, ...draft } = value as Record<string, unknown>;
   if (
