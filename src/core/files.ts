@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { link, lstat, mkdir, open, rename, unlink } from 'node:fs/promises';
+import { link, lstat, mkdir, open, rename, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { BoundbookError, systemCode } from './errors.js';
 
@@ -143,18 +143,36 @@ export async function createFileDurable(
   }
 }
 
-/** Creates a folder and its parents, and makes the new names durable. @throws {BoundbookError} FILE_UNWRITABLE. */
+/**
+ * Creates a folder and its parents, and makes the new names durable. Level by level: Node's own recursive form never
+ * returns where the system says ENOENT although the parent exists, as in /proc.
+ *
+ * @throws {BoundbookError} FILE_UNWRITABLE, FILE_EXISTS when a file is in the way, DISK_FULL.
+ */
 export async function makeFolder(path: string): Promise<void> {
-  try {
-    const first = await mkdir(path, { recursive: true });
-    if (first !== undefined) {
-      for (let at = path; at.length >= dirname(first).length && at !== dirname(at); at = dirname(at)) {
-        await syncFolder(dirname(at));
-        if (at === first) break;
-      }
+  const missing: string[] = [];
+  for (let at = path; !(await isFolder(at)); at = dirname(at)) {
+    if (at === dirname(at)) break;
+    missing.push(at);
+  }
+  for (const folder of missing.reverse()) {
+    try {
+      await mkdir(folder);
+      await syncFolder(dirname(folder));
+    } catch (error) {
+      // Another process may make the same folder at the same time.
+      if (systemCode(error) !== 'EEXIST' || !(await isFolder(folder))) throw writeError(folder, error);
     }
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
   } catch (error) {
-    throw writeError(path, error);
+    const code = systemCode(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return false;
+    throw readError(path, error);
   }
 }
 

@@ -114,6 +114,10 @@ describe('writing', () => {
     expect(existsSync(at('a/b/c'))).toBe(true);
     writeFileSync(at('file'), '');
     await expect(makeFolder(at('file/x'))).rejects.toMatchObject({ name: 'BoundbookError' });
+    if (existsSync('/proc/self')) {
+      // A parent that exists and takes no folders: Node's recursive mkdir never comes back from it.
+      await expect(makeFolder('/proc/boundbook/x')).rejects.toMatchObject({ code: 'FILE_UNWRITABLE' });
+    }
   });
 
   test('exists tells names from nothing', async () => {
