@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { writeSync } from 'node:fs';
+import { statSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import type { CommandContext, CommandDefinition } from './commands/command.js';
@@ -12,21 +12,28 @@ const EXIT_CODES = `
 Exit codes: 0 done · 1 internal fault · 2 wrong input · 3 refused by the gate · 4 integrity or audit failure ·
 5 stopped with work left. Every error has a code that docs/errors.md explains.`;
 
-await main(process.argv.slice(2));
-
 /** Parses the command line, runs one verb and sets the exit code. */
 async function main(argv: readonly string[]): Promise<void> {
+  // Progress is written to a reader that may go away.
+  process.stderr.on('error', () => undefined);
   const program = buildProgram();
   try {
     await program.parseAsync([...argv], { from: 'user' });
   } catch (error) {
-    if (error instanceof CommanderError) {
-      // commander has printed its message; help and version are no faults.
-      process.exitCode = error.exitCode === 0 ? 0 : 2;
-      return;
-    }
-    fail(error, argv.includes('--json'));
+    const json = argv.includes('--json');
+    if (!(error instanceof CommanderError)) return fail(error, json);
+    // Help and version were printed; they are no faults, but a missing verb is.
+    if (error.exitCode === 0) return;
+    if (error.code === 'commander.help') process.exitCode = 2;
+    else fail(usageError(error), json);
   }
+}
+
+function usageError(error: CommanderError): BoundbookError {
+  return new BoundbookError('USAGE', error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' '), {
+    hint: 'Add --help for the flags and examples.',
+    cause: error,
+  });
 }
 
 function buildProgram(): Command {
@@ -39,8 +46,8 @@ function buildProgram(): Command {
     .helpOption('-h, --help', 'show help')
     .helpCommand('help [verb]', 'show the help of a verb')
     .addHelpText('after', EXIT_CODES)
-    .showHelpAfterError('(add --help for the flags and examples)')
     .showSuggestionAfterError(true)
+    .configureOutput({ writeOut: write, outputError: () => undefined })
     .exitOverride();
   for (const definition of COMMANDS) addCommand(program, definition);
   return program;
@@ -52,7 +59,6 @@ function addCommand(program: Command, definition: CommandDefinition): void {
     .description(definition.summary)
     .helpOption('-h, --help', 'show help')
     .addHelpText('after', helpAfter(definition))
-    .showHelpAfterError('(add --help for the flags and examples)')
     .allowExcessArguments(false)
     .exitOverride();
   for (const option of definition.options) {
@@ -79,27 +85,47 @@ async function execute(
   options: Readonly<Record<string, string | boolean | undefined>>,
   folder: string | undefined,
 ): Promise<void> {
-  const interrupt = new AbortController();
-  if (definition.interruptible === true) {
-    for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => interrupt.abort(name));
-  }
+  const { signal, force } = definition.interruptible === true ? catchSignals() : NEVER;
   const json = options.json === true;
   const context: CommandContext = {
-    root: resolve(folder ?? '.'),
+    root: workspaceAt(folder ?? '.'),
     json,
     terminal: process.stderr.isTTY === true && !json,
     progress: (line) => void process.stderr.write(`${line}\n`),
-    signal: interrupt.signal,
+    signal,
+    force,
     now: () => new Date().toISOString(),
   };
   const result = await definition.run(args, options, context);
-  print(json ? JSON.stringify(result.json, null, 2) : result.text);
+  write(`${json ? JSON.stringify(result.json, null, 2) : result.text}\n`);
   process.exitCode = result.exitCode ?? 0;
 }
 
+const NEVER = { signal: new AbortController().signal, force: new AbortController().signal };
+
+/** The first signal asks the verb to end in order, the second to end at once. A closed terminal counts as one. */
+function catchSignals(): { signal: AbortSignal; force: AbortSignal } {
+  const first = new AbortController();
+  const second = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(name, () => (first.signal.aborted ? second : first).abort(name));
+  }
+  return { signal: first.signal, force: second.signal };
+}
+
+function workspaceAt(folder: string): string {
+  const root = resolve(folder);
+  if (!statSync(root, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new BoundbookError('FILE_NOT_FOUND', `${folder} is no folder`, {
+      hint: 'Name the workspace with -C, or make one with `boundbook init FOLDER`.',
+    });
+  }
+  return root;
+}
+
 /** Writes all of it before the process may end; a reader that has gone away (`| head`) is no fault. */
-function print(text: string): void {
-  const bytes = Buffer.from(`${text}\n`, 'utf8');
+function write(text: string): void {
+  const bytes = Buffer.from(text, 'utf8');
   let offset = 0;
   while (offset < bytes.length) {
     try {
@@ -107,25 +133,41 @@ function print(text: string): void {
     } catch (error) {
       const code = systemCode(error);
       if (code === 'EPIPE') return;
-      if (code !== 'EAGAIN') throw error;
+      if (code === 'EAGAIN') continue;
+      throw new BoundbookError(
+        'FILE_UNWRITABLE',
+        `standard output cannot be written (${code ?? 'unknown error'})`,
+        {
+          hint: 'The command itself has ended; only its printed result is lost. `boundbook status` shows where things stand.',
+          cause: error,
+        },
+      );
     }
   }
 }
 
 function fail(error: unknown, json: boolean): void {
-  const typed =
-    error instanceof BoundbookError
-      ? error
-      : new BoundbookError(
-          'INTERNAL',
-          `internal fault: ${error instanceof Error ? error.message : String(error)}`,
-          {
-            hint: 'Please report it with the command line; BOUNDBOOK_DEBUG=1 prints where it happened.',
-            cause: error,
-          },
-        );
-  if (json) print(JSON.stringify(typed.toJson(), null, 2));
-  process.stderr.write(`${renderError(typed)}\n`);
-  if (process.env.BOUNDBOOK_DEBUG === '1' && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  const typed = error instanceof BoundbookError ? error : internalFault(error);
   process.exitCode = typed.exitCode;
+  try {
+    if (json) write(`${JSON.stringify(typed.toJson(), null, 2)}\n`);
+  } catch {
+    // Standard output is what failed; standard error says so below.
+  }
+  try {
+    writeSync(2, `${renderError(typed)}\n`);
+    if (process.env.BOUNDBOOK_DEBUG === '1' && error instanceof Error) writeSync(2, `${error.stack}\n`);
+  } catch {
+    // Nobody listens: the exit code is all that is left.
+  }
 }
+
+function internalFault(error: unknown): BoundbookError {
+  const message = error instanceof Error ? error.message : String(error);
+  return new BoundbookError('INTERNAL', `internal fault: ${message}`, {
+    hint: 'Please report it with the command line; BOUNDBOOK_DEBUG=1 prints where it happened.',
+    cause: error,
+  });
+}
+
+await main(process.argv.slice(2));

@@ -11,8 +11,10 @@ export interface CommandContext {
   readonly terminal: boolean;
   /** Progress and remarks for people, a line at a time, on stderr. */
   readonly progress: (line: string) => void;
-  /** Aborts on Ctrl-C and SIGTERM, for verbs that are `interruptible`. */
+  /** Aborts on Ctrl-C, SIGTERM and the end of the terminal (SIGHUP), for verbs that are `interruptible`. */
   readonly signal: AbortSignal;
+  /** Aborts on the second such signal: whoever is still waiting stops at once. */
+  readonly force: AbortSignal;
   /** The time as RFC 3339 with milliseconds, UTC. */
   readonly now: () => string;
 }

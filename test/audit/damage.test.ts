@@ -153,7 +153,15 @@ describe('a ledger that is damaged', () => {
 describe('the command', () => {
   function context(root: string): CommandContext {
     const signal = new AbortController().signal;
-    return { root, json: false, terminal: false, progress: () => undefined, signal, now: () => '' };
+    return {
+      root,
+      json: false,
+      terminal: false,
+      progress: () => undefined,
+      signal,
+      force: signal,
+      now: () => '',
+    };
   }
 
   test('a clean ledger: exit 0, verdict, digest and head on stdout', async () => {

@@ -19,6 +19,7 @@ function run(
     terminal: false,
     progress: () => undefined,
     signal: new AbortController().signal,
+    force: new AbortController().signal,
     now: () => '2026-12-01T00:00:00.000Z',
   };
   return command.run(args, options, context);

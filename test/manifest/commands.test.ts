@@ -21,6 +21,7 @@ function run(
     terminal: false,
     progress: () => undefined,
     signal: new AbortController().signal,
+    force: new AbortController().signal,
     now: () => '2026-09-27T12:00:00.000Z',
   };
   return command.run(args, options, context);

@@ -41,6 +41,7 @@ async function run(
     terminal: false,
     progress: () => undefined,
     signal: new AbortController().signal,
+    force: new AbortController().signal,
     now: () => '2026-09-27T00:00:00.000Z',
   });
   for (const line of result.text.split('\n')) {

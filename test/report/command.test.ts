@@ -14,6 +14,7 @@ function context(root: string, json = false): CommandContext {
     terminal: false,
     progress: () => undefined,
     signal: new AbortController().signal,
+    force: new AbortController().signal,
     now: () => '2026-12-01T00:00:00.000Z',
   };
 }
