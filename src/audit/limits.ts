@@ -109,7 +109,9 @@ export function remarkLines({ fold, evidence }: LedgerAudit): string[] {
 export function checkedLines({ audit, protocol }: Circumstances, objects: number): string[] {
   const { head, fold, evidence } = audit;
   const lines = [`${head.size} entries: form, canonical bytes, positions, links, leaves, times, tree root`];
-  lines.push(`${objects} objects against their digests`);
+  // Equal answers are one object, so that the number of objects tells of answers (law 8).
+  const counted = (count: number, noun: string) => (fold?.outcomesVisible ? `${count} ${noun}` : noun);
+  lines.push(counted(objects, 'objects against their digests'));
   if (fold === null || protocol === null) return lines;
   const { first, replacement, regrade } = fold.attempts;
   const { plan } = fold.context;
@@ -119,7 +121,7 @@ export function checkedLines({ audit, protocol }: Circumstances, objects: number
     protocol.runner.adapter === 'openai'
       ? 'every request against the plan, every candidate against the answer that it came in'
       : 'every request against the plan',
-    `${evidence?.regraded ?? 0} answers graded again`,
+    counted(evidence?.regraded ?? 0, 'answers graded again'),
   );
   return lines;
 }

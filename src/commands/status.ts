@@ -1,5 +1,5 @@
 import type { JsonValue } from '../core/json.js';
-import type { Effort } from '../ledger/costs.js';
+import type { ShownEffort } from '../ledger/costs.js';
 import type { LedgerStatus, Status } from '../ledger/status.js';
 import type { CommandDefinition } from './command.js';
 
@@ -126,13 +126,13 @@ function sessionRows({ sessions, deviations }: LedgerStatus): [string, string][]
 
 async function costText({ costs }: LedgerStatus): Promise<string> {
   const { renderTable } = await import('../planning/table.js');
-  const row = (name: string, effort: Effort): (string | number)[] => [
+  const row = (name: string, effort: ShownEffort): (string | number)[] => [
     name,
-    effort.stages,
+    effort.stages ?? 'masked',
     effort.seconds.toFixed(1),
     effort.queue_seconds.toFixed(1),
-    effort.generated_tokens,
-    effort.gradings,
+    effort.generated_tokens ?? 'masked',
+    effort.gradings ?? 'masked',
   ];
   const titles = ['cost of', 'stages', 'seconds', 'waiting s', 'tokens', 'gradings'];
   const table = renderTable(titles, [
@@ -142,8 +142,11 @@ async function costText({ costs }: LedgerStatus): Promise<string> {
   ]);
   const { session_seconds, service_seconds, gpu_seconds } = costs;
   const hours = (gpu_seconds / 3600).toFixed(3);
-  return `${table}\nSessions worked ${session_seconds.toFixed(0)} s, services ${service_seconds.toFixed(0)} s; ${hours} GPU hours allocated.`;
+  const note = costs.used.gradings === null ? `\n${MASKED}` : '';
+  return `${table}${note}\nSessions worked ${session_seconds.toFixed(0)} s, services ${service_seconds.toFixed(0)} s; ${hours} GPU hours allocated.`;
 }
+
+const MASKED = 'Stages, tokens and gradings are masked until unblind: they tell outcomes.';
 
 function outcomes({ unblinded }: LedgerStatus, blinding: 'masked' | 'none'): string {
   if (unblinded !== null)

@@ -15,6 +15,32 @@ export interface Effort {
   readonly gradings: number;
 }
 
+/**
+ * Effort as it may be shown. Stages, tokens and gradings are null while outcomes are blinded: a slot that settled
+ * without a grading is a model failure with the value 0, stages beyond the attempts are gradings, and tokens are the
+ * lengths of answers (law 8).
+ */
+export interface ShownEffort {
+  readonly stages: number | null;
+  readonly seconds: number;
+  readonly queue_seconds: number;
+  readonly generated_tokens: number | null;
+  readonly uncounted_generations: number | null;
+  readonly gradings: number | null;
+}
+
+/** What may be shown of effort while outcomes are blinded: time. */
+export function maskEffort({ seconds, queue_seconds }: Effort): ShownEffort {
+  return {
+    stages: null,
+    seconds,
+    queue_seconds,
+    generated_tokens: null,
+    uncounted_generations: null,
+    gradings: null,
+  };
+}
+
 export const NO_EFFORT: Effort = {
   stages: 0,
   seconds: 0,

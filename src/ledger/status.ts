@@ -4,6 +4,7 @@ import { loadManifest } from '../manifest/select.js';
 import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import { ledgerFolder, type ManifestReference, openBook } from './book.js';
 import { decodeEntry } from './codec.js';
+import { maskEffort, type ShownEffort } from './costs.js';
 import type { Costs, Deviation } from './fold.js';
 import { type LedgerHead, LedgerReader } from './reader.js';
 import { type Session, sessionSeconds } from './sessions.js';
@@ -20,10 +21,17 @@ export interface LedgerStatus {
     readonly regrade: number;
     readonly recovered: number;
   };
-  readonly costs: Costs;
+  readonly costs: ShownCosts;
   readonly sessions: readonly SessionStatus[];
   readonly deviations: readonly Deviation[];
   readonly unblinded: { readonly seq: number; readonly time: string; readonly partial: boolean } | null;
+}
+
+/** Costs in which everything that tells outcomes is null while they are blinded (law 8). */
+export interface ShownCosts extends Omit<Costs, 'used' | 'unused' | 'open'> {
+  readonly used: ShownEffort;
+  readonly unused: ShownEffort;
+  readonly open: ShownEffort;
 }
 
 export interface SessionStatus {
@@ -71,7 +79,7 @@ async function ledgerStatus(root: string, stored: StoredManifest): Promise<Ledge
       queues: fold.slots.counts(),
       total: fold.slots.total(),
       attempts: { ...fold.attempts, recovered: fold.recovered },
-      costs: fold.costs(),
+      costs: shownCosts(fold.costs(), fold.outcomesVisible),
       sessions: [...fold.sessions.all()].map(sessionStatus),
       deviations: fold.deviations,
       unblinded:
@@ -81,6 +89,12 @@ async function ledgerStatus(root: string, stored: StoredManifest): Promise<Ledge
     if (error instanceof BoundbookError && error.code === 'LEDGER_NOT_FOUND') return null;
     throw error;
   }
+}
+
+function shownCosts(costs: Costs, visible: boolean): ShownCosts {
+  if (visible) return costs;
+  const { used, unused, open, ...time } = costs;
+  return { used: maskEffort(used), unused: maskEffort(unused), open: maskEffort(open), ...time };
 }
 
 function sessionStatus(session: Session): SessionStatus {

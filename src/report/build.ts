@@ -50,7 +50,7 @@ export function buildReport(input: ReportInput): Report {
     attempts: input.attempts,
     failures: results === null ? null : sortedFailures(input.failures),
     truncation: results === null ? null : truncationOf(input.generations),
-    costs: costsOf(input.costs),
+    costs: costsOf(input.costs, visibility === 'blinded' && protocol.blinding === 'masked'),
     deviations: input.incidents.filter((incident) => incident.count > 0),
     interval_notes: results === null ? [] : intervalNotes(results),
     caveats: [...designCaveats(view), ...(results === null ? [] : outcomeCaveats(results))],

@@ -1,3 +1,4 @@
+import { maskEffort, type ShownEffort } from '../ledger/costs.js';
 import type { CostInput, EffortInput, FailureCount, GenerationCount } from './report-input.js';
 import type { Costs, Truncation } from './value.js';
 
@@ -25,19 +26,24 @@ export function sortedFailures(failures: readonly FailureCount[]): readonly Fail
   return [...failures].sort((a, b) => (key(a) < key(b) ? -1 : 1));
 }
 
-/** P21, in milliseconds: finer digits are noise of adding doubles. */
-export function costsOf(costs: CostInput): Costs {
+/**
+ * P21, in milliseconds: finer digits are noise of adding doubles.
+ *
+ * @param masked whether outcomes are blinded (law 8)
+ */
+export function costsOf(costs: CostInput, masked: boolean): Costs {
+  const shown = (effort: EffortInput): ShownEffort => rounded(masked ? maskEffort(effort) : effort);
   return {
-    used: rounded(costs.used),
-    unused: rounded(costs.unused),
-    open: rounded(costs.open),
+    used: shown(costs.used),
+    unused: shown(costs.unused),
+    open: shown(costs.open),
     gpu_hours: Math.round((costs.gpu_seconds / 3600) * 1e6) / 1e6,
     session_seconds: milliseconds(costs.session_seconds),
     service_seconds: milliseconds(costs.service_seconds),
   };
 }
 
-function rounded(effort: EffortInput): EffortInput {
+function rounded(effort: ShownEffort): ShownEffort {
   return {
     ...effort,
     seconds: milliseconds(effort.seconds),

@@ -147,11 +147,11 @@ function costBlocks({ attempts, costs }: Report): readonly Block[] {
 
 function effortTable(costs: Costs): readonly Block[] {
   const parts = [costs.used, costs.unused, costs.open];
-  const row = (name: string, field: keyof Costs['used'], digits: number) => [
-    name,
-    ...parts.map((part) => toFixedDecimal(fromNumber(part[field]), digits)),
-    toFixedDecimal(sum(parts.map((part) => fromNumber(part[field]))), digits),
-  ];
+  const row = (name: string, field: keyof Costs['used'], digits: number) => {
+    const values = parts.flatMap((part) => (part[field] === null ? [] : [fromNumber(part[field])]));
+    if (values.length < parts.length) return [name, ...parts.map(() => MASK), MASK];
+    return [name, ...[...values, sum(values)].map((value) => toFixedDecimal(value, digits))];
+  };
   return table(
     ['cost', '>used', '>unused', '>not closed', '>all'],
     [
@@ -164,9 +164,14 @@ function effortTable(costs: Costs): readonly Block[] {
   );
 }
 
+const MASK = 'masked';
+
 function uncounted(costs: Costs): string {
+  if (costs.used.gradings === null) {
+    return ' Stages, generated tokens and gradings are masked until unblind: they tell outcomes.';
+  }
   const total = [costs.used, costs.unused, costs.open].reduce(
-    (sum, part) => sum + part.uncounted_generations,
+    (sum, part) => sum + (part.uncounted_generations ?? 0),
     0,
   );
   return total === 0 ? '' : ` ${total} generations reported no token count and are not in the tokens.`;

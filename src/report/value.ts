@@ -1,7 +1,8 @@
 import type { Sign } from '../analysis/bounds.js';
 import type { DecisionStatus } from '../analysis/decision.js';
 import type { Digest } from '../core/digest.js';
-import type { EffortInput, FailureCount, Incident, LedgerIdentity, ManifestInput } from './report-input.js';
+import type { ShownEffort } from '../ledger/costs.js';
+import type { FailureCount, Incident, LedgerIdentity, ManifestInput } from './report-input.js';
 
 /**
  * The report as one plain value, schema `boundbook/report/1`. Its canonical JSON is the report; text and Markdown are
@@ -220,10 +221,11 @@ export interface Truncation {
   readonly unknown: number;
 }
 
+/** Stages, tokens and gradings are null while outcomes are blinded (law 8). */
 export interface Costs {
-  readonly used: EffortInput;
-  readonly unused: EffortInput;
-  readonly open: EffortInput;
+  readonly used: ShownEffort;
+  readonly unused: ShownEffort;
+  readonly open: ShownEffort;
   readonly gpu_hours: number;
   readonly session_seconds: number;
   readonly service_seconds: number;
