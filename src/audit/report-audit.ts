@@ -81,7 +81,8 @@ function auditJson(file: ReportFile, text: string, setting: ReportAuditSetting):
     });
   }
   const form = text.trimEnd() === canonicalText(rebuilt) ? 'byte by byte' : 'value by value';
-  return `the report ${file.name}, made after entry ${Math.min(made, setting.size) - 1}, ${form}`;
+  const moment = made === 0 ? 'before the first entry' : `after entry ${Math.min(made, setting.size) - 1}`;
+  return `the report ${file.name}, made ${moment}, ${form}`;
 }
 
 /** Lines that differ, by number. What a line holds may be an outcome. */
@@ -150,7 +151,7 @@ function* upTo(source: RowSource, size: number): Generator<{ readonly body: Buff
 
 function entriesOf(report: JsonValue): number | null {
   const entries = memberOf(memberOf(report, 'ledger'), 'entries');
-  return typeof entries === 'number' && Number.isSafeInteger(entries) && entries >= 1 ? entries : null;
+  return typeof entries === 'number' && Number.isSafeInteger(entries) && entries >= 0 ? entries : null;
 }
 
 function memberOf(value: JsonValue | undefined, key: string): JsonValue | undefined {

@@ -29,7 +29,7 @@ export const command: CommandDefinition = {
     const ledger = textOption(options.ledger, '--ledger');
     const head = textOption(options.head, '--head');
     const report = textOption(options.report, '--report');
-    const result = await audit(root, selector, {
+    const settings = {
       ...(ledger === undefined ? {} : { ledger }),
       ...(head === undefined ? {} : { head: parseHead(head) }),
       ...(report === undefined
@@ -40,7 +40,8 @@ export const command: CommandDefinition = {
               bytes: await readFileBounded(resolve(root, report), { maxBytes: MAX_REPORT_BYTES }),
             },
           }),
-    });
+    };
+    const result = await audit(root, selector, settings).catch((error: unknown) => noRunYet(error, ledger));
     return {
       text: renderAudit(result),
       json: toJson(result),
@@ -48,5 +49,17 @@ export const command: CommandDefinition = {
     };
   },
 };
+
+/** Before the first run there is no ledger, which is no fault of a path. */
+async function noRunYet(error: unknown, folder: string | undefined): Promise<never> {
+  const { BoundbookError } = await import('../core/errors.js');
+  if (folder !== undefined || !(error instanceof BoundbookError) || error.code !== 'LEDGER_NOT_FOUND') {
+    throw error;
+  }
+  throw new BoundbookError('LEDGER_NOT_FOUND', `there is nothing to audit yet: no run (${error.message})`, {
+    hint: 'Next: boundbook run. A ledger that lies elsewhere is named with --ledger FOLDER.',
+    cause: error,
+  });
+}
 
 const MAX_REPORT_BYTES = 256 * 1024 * 1024;

@@ -1,5 +1,6 @@
 import type { Digest } from '../core/digest.js';
 import type { Format } from '../report/render.js';
+import type { ReportInput } from '../report/report-input.js';
 import type { CommandDefinition, CommandResult } from './command.js';
 
 export const command: CommandDefinition = {
@@ -18,26 +19,45 @@ export const command: CommandDefinition = {
   ],
   next: 'boundbook audit checks the ledger and recomputes every figure of a report.',
   run: async ([manifest], options, context): Promise<CommandResult> => {
-    const { openBook } = await import('../ledger/book.js');
     const { buildReport } = await import('../report/build.js');
-    const { bookInput } = await import('../report/input.js');
     const { renderReport } = await import('../report/render.js');
     const { asJson } = await import('../core/canonical-json.js');
     const { textOption } = await import('./options.js');
     const out = textOption(options.out, '--out');
     const format = await formatOption(options.format, context.json);
-    const book = await openBook(context.root, manifest, 'read');
+    const report = await readInput(context.root, manifest, buildReport);
+    const rendered = renderReport(report, format);
+    if (out === undefined) return { text: rendered, json: asJson(report) };
+    const digest = await write(context.root, out, format === 'json' ? rendered : `${rendered}\n`);
+    return { text: `written    ${out}\ndigest     ${digest}`, json: asJson(report) };
+  },
+};
+
+/** Makes something of a book while it is open; before the first run, of the plan alone. */
+async function readInput<T>(
+  root: string,
+  manifest: string | undefined,
+  make: (input: ReportInput) => T,
+): Promise<T> {
+  const { BoundbookError } = await import('../core/errors.js');
+  const { openBook } = await import('../ledger/book.js');
+  const { loadManifest } = await import('../manifest/select.js');
+  const { bookInput } = await import('../report/input.js');
+  const stored = await loadManifest(root, manifest);
+  try {
+    const book = await openBook(root, stored, 'read');
     try {
-      const report = buildReport(bookInput(book));
-      const rendered = renderReport(report, format);
-      if (out === undefined) return { text: rendered, json: asJson(report) };
-      const digest = await write(context.root, out, format === 'json' ? rendered : `${rendered}\n`);
-      return { text: `written    ${out}\ndigest     ${digest}`, json: asJson(report) };
+      return make(bookInput(book));
     } finally {
       book.close();
     }
-  },
-};
+  } catch (error) {
+    const { plan } = stored.manifest;
+    if (!(error instanceof BoundbookError) || error.code !== 'LEDGER_NOT_FOUND' || plan === null) throw error;
+    const { beforeRunInput } = await import('../report/before-run.js');
+    return make(await beforeRunInput(root, stored, plan));
+  }
+}
 
 /** `--json` is the JSON form; asking for another one beside it is a contradiction. */
 async function formatOption(value: string | boolean | undefined, json: boolean): Promise<Format> {

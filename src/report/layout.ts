@@ -43,9 +43,13 @@ function identity(report: Report): readonly Block[] {
       ...(protocol.due === null ? [] : [['due', protocol.due]]),
       ['manifest', manifest.digest],
       ['plan', plan.digest],
-      ['ledger', `${ledger.name} (${ledger.entries} entries)`],
-      ['ledger leaf', ledger.leaf],
-      ['ledger root', ledger.root],
+      ...(ledger.entries === 0
+        ? [['ledger', 'none yet']]
+        : [
+            ['ledger', `${ledger.name} (${ledger.entries} entries)`],
+            ['ledger leaf', ledger.leaf],
+            ['ledger root', ledger.root],
+          ]),
       ['blinding', report.blinding],
       ['outcomes', VISIBILITY[report.visibility]],
     ],

@@ -13,6 +13,7 @@ export function notesOf(input: ReportInput, visibility: Visibility, total: Count
     ...input.manifest.task_use
       .filter(({ plans }) => plans > 0)
       .map(({ binding, plans }) => `${binding}: ${plural(plans, 'earlier plan')} bound the same task list.`),
+    ...(input.ledger.entries === 0 ? ['No ledger yet: nothing was run. boundbook run starts.'] : []),
     coverageNote(total),
   ];
 }

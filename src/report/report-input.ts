@@ -44,6 +44,7 @@ export interface ManifestInput {
   readonly task_use: readonly { readonly binding: string; readonly plans: number }[];
 }
 
+/** Name and leaf are empty before the first run. */
 export interface LedgerIdentity {
   readonly name: string;
   readonly entries: number;
