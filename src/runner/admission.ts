@@ -65,6 +65,7 @@ export async function admit(options: AdmissionOptions): Promise<Admission> {
   options.check(protocol, resolveTaskSets(protocol, files).ids);
   const book = await openOrCreateBook(options.root, stored, files, options.now);
   try {
+    assertOrigin(book);
     assertPlan(book);
   } catch (error) {
     book.close();
@@ -171,6 +172,17 @@ async function boundTaskFiles(
   }
   if (changed.length > 0) throw gateError('the manifest', changed);
   return files;
+}
+
+/**
+ * The ledger's own copies of what it was opened for must be whole before anything is added to it.
+ *
+ * @throws {BoundbookError} OBJECT_ALTERED, OBJECT_MISSING.
+ */
+function assertOrigin({ opened, store }: Book<LedgerStore>): void {
+  for (const digest of [opened.manifest_object, ...Object.values(opened.task_objects)]) {
+    store.getObject(digest);
+  }
 }
 
 /** @throws {BoundbookError} GATE_REFUSED when the plan is not the one that was frozen. */

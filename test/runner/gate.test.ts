@@ -9,7 +9,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
+import type { Digest } from '../../src/core/digest.js';
 import { parseFilters } from '../../src/runner/selection.js';
 import { shardOf } from '../../src/slots/slot.js';
 import { put, type Trial, trial } from './fixture.js';
@@ -180,3 +182,37 @@ test('a filter that names nothing planned says what there is', async () => {
   expect(() => parseFilters(['colour=red'])).toThrowError(expect.objectContaining({ code: 'USAGE' }));
   expect(() => parseFilters(['M'])).toThrowError(expect.objectContaining({ code: 'USAGE' }));
 });
+
+/** Damage to an object inside the ledger's file, as a broken disk leaves it. */
+function damageObject(plan: Trial, digest: Digest, how: 'altered' | 'missing'): void {
+  const db = new Database(join(plan.ledger, 'ledger.sqlite'));
+  const trigger = how === 'altered' ? 'object_update' : 'object_delete';
+  const text = db.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').pluck().get(trigger) as string;
+  db.exec(`DROP TRIGGER ${trigger}`);
+  const change =
+    how === 'altered'
+      ? 'UPDATE object SET bytes = zeroblob(4) WHERE digest = ?'
+      : 'DELETE FROM object WHERE digest = ?';
+  const { changes } = db.prepare(change).run(Buffer.from(digest.slice('sha256:'.length), 'hex'));
+  expect(changes).toBe(1);
+  db.exec(text);
+  db.close();
+}
+
+test.each(['altered', 'missing'] as const)(
+  'what the ledger was opened for is %s in it: refused, exit 4',
+  async (how) => {
+    for (const which of ['manifest', 'tasks'] as const) {
+      const plan = await trial({ prompts: PROMPTS });
+      await plan.run({ limit: 1 });
+      const [opened] = await plan.of('ledger.opened');
+      const digest =
+        which === 'manifest' ? opened?.manifest_object : Object.values(opened?.task_objects ?? {})[0];
+      damageObject(plan, digest as Digest, how);
+      const before = plan.requests().length;
+      const code = how === 'altered' ? 'OBJECT_ALTERED' : 'OBJECT_MISSING';
+      await expect(plan.run()).rejects.toMatchObject({ code, exitCode: 4 });
+      expect(plan.requests()).toHaveLength(before);
+    }
+  },
+);
