@@ -31,7 +31,7 @@ export const command: CommandDefinition = {
     const { parseFilters } = await import('../runner/selection.js');
     const { integerOption, shardOption } = await import('./options.js');
     const { hashProgress } = await import('./manifest-output.js');
-    const { root, terminal, progress, signal, now } = context;
+    const { root, terminal, progress, signal, force, now } = context;
     const summary = await runSession({
       root,
       manifest,
@@ -44,6 +44,7 @@ export const command: CommandDefinition = {
       terminal,
       progress,
       signal,
+      force,
       now,
       onHash: hashProgress(progress),
     });

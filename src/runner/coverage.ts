@@ -12,6 +12,8 @@ export class Coverage {
   #before = 0;
   #selected = 0;
   #closed = 0;
+  /** Selected slots that another session has closed meanwhile. */
+  #elsewhere = 0;
 
   constructor(book: Book, selection: RunSelection) {
     this.#book = book;
@@ -37,14 +39,16 @@ export class Coverage {
   }
 
   get done(): number {
-    if (!this.#wholePlan) return this.#before + this.#closed;
+    if (!this.#wholePlan) return this.#before + this.#closed + this.#elsewhere;
     const { settled, unresolved } = this.#book.fold.slots.total();
     return settled + unresolved;
   }
 
-  /** Tells that this session has worked on a slot. */
-  worked(slot: string, key: SlotKey): void {
-    if (this.#isClosed(slot, key)) this.#closed++;
+  /** Tells that a slot was looked after, by this session or, as it turned out, by another. */
+  worked(slot: string, key: SlotKey, own: boolean): void {
+    if (!this.#isClosed(slot, key)) return;
+    if (own) this.#closed++;
+    else this.#elsewhere++;
   }
 
   #isClosed(slot: string, key: SlotKey): boolean {

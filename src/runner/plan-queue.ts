@@ -43,7 +43,7 @@ export interface PlanQueueSetting {
   readonly protocol: Protocol;
   readonly tasks: Tasks;
   readonly fold: LedgerFold;
-  /** How many slots may be taken up; infinite without a limit. */
+  /** How many slots this session may take up; infinite without a limit. */
   readonly limit: number;
   /** What must be up for a slot; slots of one station can be worked on at the same time. */
   readonly stationOf: (work: Work) => string;
@@ -81,6 +81,11 @@ export class PlanQueue {
     this.#next = null;
     this.#left--;
     return job;
+  }
+
+  /** A job that {@link take} handed out turned out to be another process's: it does not count against the limit. */
+  giveBack(): void {
+    this.#left++;
   }
 
   #peek(): Job | null {

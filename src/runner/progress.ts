@@ -53,9 +53,12 @@ export class Progress {
     else this.#bars.log(`${text}\n`);
   };
 
+  /** Nothing is shown any more but remarks. Safe to call again. */
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
     this.#bar?.update(this.#setting.done(), { pace: this.#pace() });
+    this.#bar = null;
     this.#bars?.stop();
     this.#bars = null;
   }

@@ -16,7 +16,7 @@ import { ServiceKeeper } from './service-keeper.js';
 import { type AttemptFailure, SlotDriver } from './slot-driver.js';
 import { type StopCause, StopSwitch } from './stop.js';
 import { type RunSummary, summarize } from './summary.js';
-import { graceOf, openWorkshop, type Workshop } from './workshop.js';
+import { attemptLimit, openWorkshop, type Workshop } from './workshop.js';
 
 export interface RunOptions {
   readonly root: string;
@@ -27,7 +27,10 @@ export interface RunOptions {
   readonly limit: number | null;
   readonly terminal: boolean;
   readonly progress: (line: string) => void;
+  /** Stops the session in order: what is in flight may end. */
   readonly signal: AbortSignal;
+  /** Stops it at once: what is in flight is cut. */
+  readonly force?: AbortSignal | undefined;
   readonly now: () => string;
   /** The running program; tests hand in another. */
   readonly product?: Product | undefined;
@@ -83,7 +86,9 @@ class RunSession {
   readonly #began = performance.now();
   #keeper: ServiceKeeper | null = null;
   #progress: Progress | null = null;
+  #driver: SlotDriver | null = null;
   #recovered = 0;
+  #abandoned = 0;
 
   constructor(admission: Admission, options: RunOptions) {
     this.#admission = admission;
@@ -95,19 +100,23 @@ class RunSession {
   }
 
   async run(): Promise<RunSummary> {
-    const { selection, limit, signal, watchMs = WATCH_MS } = this.#options;
+    const { selection, limit, signal, force, watchMs = WATCH_MS } = this.#options;
     await this.#journal.append([gatePassed(this.#admission, describeSelection(selection, limit))]);
     const watch = new BindingsWatch(this.#admission.inspection.watched, this.#stop, watchMs);
     const onSignal = () => this.#onSignal();
+    const onForce = () => this.#onForce();
     signal.addEventListener('abort', onSignal);
+    force?.addEventListener('abort', onForce);
     try {
       if (signal.aborted) onSignal();
+      if (force?.aborted === true) onForce();
       watch.start();
       await this.#workIn(watch);
     } catch (error) {
       this.#fault(error);
     } finally {
       signal.removeEventListener('abort', onSignal);
+      force?.removeEventListener('abort', onForce);
       this.#progress?.stop();
       await watch.look();
       await watch.close();
@@ -151,15 +160,28 @@ class RunSession {
       journal,
       adapter,
       session,
+      own,
       abandoned: this.#stop.abandoned,
       mayStart: (generates) => this.#mayStart(generates),
       service: () => this.#keeper?.current ?? null,
       ended: (failure, service) => this.#attemptEnded(failure, service),
+      cut: () => {
+        this.#abandoned++;
+      },
+      idle: () => this.#idle(),
     });
+    this.#driver = driver;
     await this.#takeOver(driver, recovery.takenOver);
     for (let at = queue.nextStation(); at !== null && !this.#stop.requested; at = queue.nextStation()) {
       if (this.#keeper !== null && !(await this.#keeper.use(at))) break;
-      await this.#pool(driver, () => queue.take(at ?? ANYWHERE));
+      await this.#pool(
+        () => queue.take(at ?? ANYWHERE),
+        async (job) => {
+          const own = await driver.drive(job);
+          if (!own) queue.giveBack();
+          return own;
+        },
+      );
     }
     if (queue.limited) this.#stop.request({ reason: 'limit', detail: null, error: null }, null);
   }
@@ -205,28 +227,28 @@ class RunSession {
     const waiting = [...takenOver];
     const jobs = new Map(waiting.map((one) => [one.job, one]));
     await this.#pool(
-      driver,
       () => waiting.shift()?.job ?? null,
       async (job) => {
         const one = jobs.get(job);
         if (one !== undefined) await driver.regrade(job, one.attempt, one.candidate);
+        return true;
       },
     );
   }
 
-  /** Works on jobs until there are none, with as many workers as were asked for. Never throws. */
-  async #pool(
-    driver: SlotDriver,
-    take: () => Job | null,
-    drive: (job: Job) => Promise<void> = (job) => driver.drive(job),
-  ): Promise<void> {
+  /**
+   * Works on jobs until there are none, with as many workers as were asked for. Never throws.
+   *
+   * @param drive tells whether the job was this session's
+   */
+  async #pool(take: () => Job | null, drive: (job: Job) => Promise<boolean>): Promise<void> {
     const worker = async (): Promise<void> => {
       while (!this.#stop.requested) {
         const job = take();
         if (job === null) return;
         try {
-          await drive(job);
-          this.#coverage.worked(job.rules.slot, job.work.slot);
+          const own = await drive(job);
+          this.#coverage.worked(job.rules.slot, job.work.slot, own);
         } catch (error) {
           this.#fault(error);
         }
@@ -255,13 +277,32 @@ class RunSession {
   }
 
   #onSignal(): void {
-    const graceMs = graceOf(this.#admission.book.context.protocol.runner) * 1000;
+    const inFlight = this.#driver?.inFlight ?? 0;
+    const seconds = inFlight === 0 ? 0 : attemptLimit(this.#admission.book.context.protocol.runner);
     const name = typeof this.#options.signal.reason === 'string' ? this.#options.signal.reason : 'a signal';
-    this.#say(`stopping on ${name}: what is in flight has ${graceMs / 1000} s to end`);
+    this.#progress?.stop();
+    this.#say(
+      inFlight === 0
+        ? 'stopping: no attempt is in flight'
+        : `stopping: waiting up to ${seconds} s for ${attempts(inFlight)} in flight (again to abandon now)`,
+    );
     const error = new BoundbookError('STOPPED', `stopped by ${name} with work left`, {
       hint: 'Run the same command again to go on.',
     });
-    this.#stop.request({ reason: 'signal', detail: name, error }, graceMs);
+    this.#stop.request({ reason: 'signal', detail: name, error }, seconds * 1000);
+  }
+
+  #onForce(): void {
+    const inFlight = this.#driver?.inFlight ?? 0;
+    if (inFlight > 0 && !this.#stop.abandoned.aborted)
+      this.#say(`abandoning ${attempts(inFlight)} in flight`);
+    if (!this.#stop.requested) this.#onSignal();
+    this.#stop.abandon();
+  }
+
+  /** With nothing in flight and nothing to start, a service that is still being started is of no use. */
+  #idle(): void {
+    if (this.#stop.requested) this.#stop.abandon();
   }
 
   /** A fault of the host or of Boundbook, not of an attempt: nothing that it touched can be recorded any more. */
@@ -277,7 +318,7 @@ class RunSession {
 
   async #end(): Promise<RunSummary> {
     const { session } = this.#admission;
-    const cause = this.#stop.cause ?? { reason: 'finished', detail: null, error: null };
+    const cause = this.#cause();
     const { reason } = cause;
     const detail = cause.detail === null ? null : cause.detail.slice(0, 2000).toWellFormed();
     try {
@@ -287,6 +328,15 @@ class RunSession {
       // The ledger takes nothing more; the cause of that is what is reported.
     }
     return this.#summary(cause);
+  }
+
+  /** Why it ended, and what was cut by whose act. */
+  #cause(): StopCause {
+    const cause = this.#stop.cause ?? { reason: 'finished', detail: null, error: null };
+    if (this.#abandoned === 0) return cause;
+    const act = this.#options.force?.aborted === true ? ' by the operator, who asked twice' : '';
+    const note = `${attempts(this.#abandoned)} abandoned${act}`;
+    return { ...cause, detail: cause.detail === null ? note : `${cause.detail.slice(0, 1900)}; ${note}` };
   }
 
   #summary(cause: StopCause): RunSummary {
@@ -300,12 +350,14 @@ class RunSession {
       done: this.#coverage.done,
       closed: this.#coverage.closed,
       recovered: this.#recovered,
+      abandoned: this.#abandoned,
       seconds: Math.round(performance.now() - this.#began) / 1000,
       elsewhere: others.length,
     });
   }
 
   async #startProgress(): Promise<void> {
+    if (this.#stop.requested) return;
     const { terminal, progress } = this.#options;
     this.#progress = new Progress({
       terminal,
@@ -314,6 +366,7 @@ class RunSession {
       total: this.#coverage.selected,
     });
     await this.#progress.start();
+    if (this.#stop.requested) this.#progress.stop();
   }
 
   #noteRecovery({ recovered }: RecoveryResult): void {
@@ -325,4 +378,8 @@ class RunSession {
     if (this.#progress === null) this.#options.progress(line);
     else this.#progress.line(line);
   }
+}
+
+function attempts(count: number): string {
+  return count === 1 ? '1 attempt' : `${count} attempts`;
 }

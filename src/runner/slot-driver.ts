@@ -8,12 +8,15 @@ import { secondsSince } from './adapters/adapter.js';
 import { conclusions, generateRecord, gradeRecord, type Recorded, stateAfter } from './drafts.js';
 import type { Journal } from './journal.js';
 import type { Job } from './plan-queue.js';
+import type { ProcessIdentity } from './process-identity.js';
 
 /** What a driver needs to know of the session around it. */
 export interface DriverSetting {
   readonly journal: Journal;
   readonly adapter: Adapter;
   readonly session: string;
+  /** The process that the session runs in. */
+  readonly own: ProcessIdentity;
   /** Cuts what is in flight. */
   readonly abandoned: AbortSignal;
   /** Waits until an attempt that generates may be started; false: nothing may be started any more. */
@@ -22,6 +25,10 @@ export interface DriverSetting {
   readonly service: () => string | null;
   /** Called for every attempt that ended and was recorded, with the service that it met. */
   readonly ended: (failure: AttemptFailure | null, service: string | null) => void;
+  /** Called when an attempt that was cut has been recorded as such. */
+  readonly cut: () => void;
+  /** Called when the last attempt in flight has ended. */
+  readonly idle: () => void;
 }
 
 export interface AttemptFailure {
@@ -43,27 +50,43 @@ type Start = Extract<Action, { do: 'start' }>;
  */
 export class SlotDriver {
   readonly #setting: DriverSetting;
+  #inFlight = 0;
 
   constructor(setting: DriverSetting) {
     this.#setting = setting;
   }
 
-  /** @throws {BoundbookError} when the ledger takes no more entries, or an adapter meets a fault of the host. */
-  async drive(job: Job): Promise<void> {
+  /** Attempts that are under way now. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /**
+   * @returns whether anything about the slot was this session's to record; false: it was another's, or nothing may be
+   * started any more
+   * @throws {BoundbookError} when the ledger takes no more entries, or an adapter meets a fault of the host.
+   */
+  async drive(job: Job): Promise<boolean> {
     const { journal } = this.#setting;
-    for (;;) {
+    for (let own = false; ; own = true) {
       const due = nextAction(journal.fold.slots.state(job.rules.slot), job.rules);
       switch (due?.do) {
         case 'start':
-          if (!(await this.#start(job, due))) return;
+          switch (await this.#start(job, due)) {
+            case 'not_ours':
+              return own;
+            case 'cut':
+              return true;
+            case 'ended':
+          }
           break;
         case 'settle':
         case 'unresolve':
           // Left by an adjudicator's verdict; another process may be at it, too.
-          if (!(await journal.claim(job.rules, this.#conclude(job, []), []))) return;
+          if (!(await journal.claim(job.rules, this.#conclude(job, []), []))) return own;
           break;
         default:
-          return;
+          return own;
       }
     }
   }
@@ -72,14 +95,29 @@ export class SlotDriver {
   async regrade(job: Job, attempt: string, candidate: LedgerObject['digest']): Promise<void> {
     const running: RunningAttempt = { work: job.work, attempt, kind: 'first', request: null };
     const bytes = this.#setting.journal.object(candidate);
-    if (await this.#grade(job, running, toObject(bytes), NOTHING, this.#meet())) await this.drive(job);
+    const ended = await this.#fly(() => this.#grade(job, running, toObject(bytes), NOTHING, this.#meet()));
+    if (ended) await this.drive(job);
   }
 
-  /** Claims and executes one attempt; false when somebody else has it, or it was cut. */
-  async #start(job: Job, due: Start): Promise<boolean> {
-    const { journal, adapter, session, mayStart } = this.#setting;
+  async #start(job: Job, due: Start): Promise<'not_ours' | 'cut' | 'ended'> {
+    if (!(await this.#setting.mayStart(due.candidate === null))) return 'not_ours';
+    return this.#fly(() => this.#claim(job, due));
+  }
+
+  async #fly<T>(work: () => Promise<T>): Promise<T> {
+    this.#inFlight++;
+    try {
+      return await work();
+    } finally {
+      this.#inFlight--;
+      if (this.#inFlight === 0) this.#setting.idle();
+    }
+  }
+
+  /** Claims and executes one attempt. */
+  async #claim(job: Job, due: Start): Promise<'not_ours' | 'cut' | 'ended'> {
+    const { journal, adapter, session } = this.#setting;
     const { rules, work } = job;
-    if (!(await mayStart(due.candidate === null))) return false;
     const { attempts } = journal.fold.slots.state(rules.slot);
     const attempt = attemptId(rules.slot, attempts.length + 1);
     const request = due.candidate === null ? toObject(adapter.request(work, attempt)) : null;
@@ -98,21 +136,25 @@ export class SlotDriver {
     };
     const met = this.#meet();
     // law 2: durable before the model is touched
-    if (!(await journal.claim(rules, [draft], request === null ? [] : [request]))) return false;
+    if (!(await journal.claim(rules, [draft], request === null ? [] : [request]))) return 'not_ours';
     const running: RunningAttempt = {
       work,
       attempt,
       kind: due.kind,
       request: request === null ? null : Buffer.from(request.bytes),
     };
-    if (due.candidate === null) return this.#generate(job, running, met);
-    return this.#grade(job, running, toObject(journal.object(due.candidate)), NOTHING, met);
+    const ended =
+      due.candidate === null
+        ? await this.#generate(job, running, met)
+        : await this.#grade(job, running, toObject(journal.object(due.candidate)), NOTHING, met);
+    return ended ? 'ended' : 'cut';
   }
 
+  /** False when it was cut, here and in {@link #grade}. */
   async #generate(job: Job, running: RunningAttempt, met: Met): Promise<boolean> {
     const { adapter, journal, abandoned } = this.#setting;
     const end = await adapter.generate(running, abandoned);
-    if (end.kind === 'abandoned') return false;
+    if (end.kind === 'abandoned') return this.#recordCut(job, running, met);
     const names = { attempt: running.attempt, slot: job.rules.slot };
     const record = generateRecord(names, end);
     await adapter.mark(running.attempt, record);
@@ -138,7 +180,7 @@ export class SlotDriver {
   ): Promise<boolean> {
     const { adapter, abandoned } = this.#setting;
     const end = await adapter.grade(running, Buffer.from(candidate.bytes), abandoned);
-    if (end.kind === 'abandoned') return false;
+    if (end.kind === 'abandoned') return this.#recordCut(job, running, met);
     const names = { attempt: running.attempt, slot: job.rules.slot };
     const record = gradeRecord(names, candidate.digest, end);
     await adapter.mark(running.attempt, record);
@@ -149,6 +191,23 @@ export class SlotDriver {
     };
     await this.#close(job, together, met, signals);
     return true;
+  }
+
+  /**
+   * Records that this session itself gave an attempt up, with all that follows (DESIGN §9): without a candidate it is
+   * an infrastructure failure, and with one its grading is due in the next session. The session that had the attempt
+   * and the one that found it without end are the same, which no crash leads to.
+   */
+  async #recordCut(job: Job, { attempt }: RunningAttempt, met: Met): Promise<false> {
+    const { journal, session, own, cut } = this.#setting;
+    const { slot } = job.rules;
+    const found = journal.fold.slots.state(slot).phase === 'grading' ? 'candidate' : 'nothing';
+    const evidence = { reason: 'same_process', boot_id: own.boot_id, pid: own.pid } as const;
+    const given: EntryDraft = { type: 'attempt.recovered', attempt, slot, session, found, evidence };
+    const following = this.#conclude(job, [given], secondsSince(met.start));
+    await journal.record(job.rules, [given, ...following]);
+    cut();
+    return false;
   }
 
   /** Records the end of an attempt with all that follows from it, in one commit. */

@@ -11,15 +11,20 @@ export interface StopCause {
   readonly error: BoundbookError | null;
 }
 
+/** The longest time that a timer of Node takes. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 /**
  * The one switch that ends a session. After {@link request} nothing new is started; what is in flight may end until
- * {@link abandon}, after which it is cut and left to the next session. The first cause is the one that counts.
+ * {@link abandon}, after which it is cut. The first cause is the one that counts.
  */
 export class StopSwitch {
   readonly #abandon = new AbortController();
   readonly #listeners: (() => void)[] = [];
   #cause: StopCause | null = null;
   #timer: NodeJS.Timeout | null = null;
+  /** When the timer fires, on the steady clock. */
+  #deadline = Number.POSITIVE_INFINITY;
 
   get cause(): StopCause | null {
     return this.#cause;
@@ -36,10 +41,7 @@ export class StopSwitch {
 
   /** @param graceMs how long what is in flight may go on; null: until it ends by itself */
   request(cause: StopCause, graceMs: number | null): void {
-    if (graceMs !== null && this.#timer === null) {
-      this.#timer = setTimeout(() => this.abandon(), graceMs);
-      this.#timer.unref();
-    }
+    if (graceMs !== null) this.#abandonIn(graceMs);
     if (this.#cause !== null) return;
     this.#cause = cause;
     for (const listener of this.#listeners) listener();
@@ -47,6 +49,16 @@ export class StopSwitch {
 
   abandon(): void {
     this.#abandon.abort();
+  }
+
+  /** The earliest of all deadlines counts. */
+  #abandonIn(graceMs: number): void {
+    const deadline = performance.now() + graceMs;
+    if (deadline >= this.#deadline) return;
+    this.#deadline = deadline;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.abandon(), Math.min(graceMs, MAX_TIMER_MS));
+    this.#timer.unref();
   }
 
   onRequest(listener: () => void): void {

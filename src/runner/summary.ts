@@ -21,13 +21,15 @@ export interface SummaryFacts {
   /** Slots that this session closed. */
   readonly closed: number;
   readonly recovered: number;
+  /** Attempts that this session gave up. */
+  readonly abandoned: number;
   readonly seconds: number;
   /** Slots that a living other process has under way. */
   readonly elsewhere: number;
 }
 
 export function summarize(facts: SummaryFacts): RunSummary {
-  const { book, session, cause, selected, done, closed, recovered, seconds, elsewhere } = facts;
+  const { book, session, cause, selected, done, closed, recovered, abandoned, seconds, elsewhere } = facts;
   const { fold } = book;
   const slots = fold.slots.total();
   const { size, leaf, root } = book.head();
@@ -41,6 +43,7 @@ export function summarize(facts: SummaryFacts): RunSummary {
     selected: { slots: selected, done },
     closed_now: closed,
     recovered_attempts: recovered,
+    abandoned_attempts: abandoned,
     under_way_elsewhere: elsewhere,
     slots: { ...slots },
     attempts: { ...fold.attempts },
@@ -59,18 +62,39 @@ export function summarize(facts: SummaryFacts): RunSummary {
     ],
     [
       'attempts',
-      `${first} first, ${replacement} replacements, ${regrade} regrades; ${recovered} recovered now`,
+      `${first} first, ${replacement} replacements, ${regrade} regrades; ${recovered} recovered now, abandoned ${abandoned}`,
     ],
-    ['head', `${size} entries, leaf ${leaf ?? 'none'}`],
-    ['', `root ${root}`],
+    ['head', `${size} entries`],
+    ['leaf', leaf ?? 'none'],
+    ['root', root],
     ['next', next],
   ];
-  const text = rows.map(([label, value]) => `${label.padEnd(12)}${value}`).join('\n');
+  const text = rows.flatMap(([label, value]) => lines(label, value)).join('\n');
   return { reason: cause.reason, detail: cause.detail, error: cause.error, text, json };
 }
 
-function nextStep({ book, cause, elsewhere }: SummaryFacts): string {
+const LABEL_WIDTH = 12;
+const WIDTH = 80;
+
+/** A row, broken between words so that it fits a terminal of 80 columns. */
+function lines(label: string, value: string): string[] {
+  const broken: string[] = [];
+  let line = '';
+  for (const word of value.split(' ')) {
+    if (line !== '' && LABEL_WIDTH + line.length + 1 + word.length > WIDTH) {
+      broken.push(line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...broken, line].map((part, i) => `${(i === 0 ? label : '').padEnd(LABEL_WIDTH)}${part}`);
+}
+
+function nextStep({ book, cause, elsewhere, abandoned }: SummaryFacts): string {
   const { pending, open } = book.fold.slots.total();
+  if (cause.reason === 'signal') {
+    const costs = 'an abandoned attempt without a candidate is replaced once, and never again';
+    return abandoned === 0 ? 'boundbook run goes on' : `boundbook run goes on; ${costs}`;
+  }
   if (cause.error !== null) return 'boundbook run, when the cause is dealt with';
   if (elsewhere > 0) return `boundbook run, when the other process is done with its ${elsewhere} slots`;
   if (pending + open > 0) return 'boundbook run, for the rest of the plan';

@@ -52,8 +52,13 @@ export async function openWorkshop(admission: Admission, options: WorkshopOption
   return { kind: 'command', adapter, watchdog };
 }
 
-/** Seconds that what is in flight, or a process that was asked to end, gets before it is cut. */
-export function graceOf(runner: Protocol['runner']): number {
+/** Seconds within which an attempt that is in flight ends by the limits that the protocol sets it. */
+export function attemptLimit(runner: Protocol['runner']): number {
+  return runner.adapter === 'openai' ? runner.limits.request_s : runner.generate.wall_s + runner.grade.wall_s;
+}
+
+/** Seconds that a process that was asked to end gets before it is cut. */
+function graceOf(runner: Protocol['runner']): number {
   return runner.adapter === 'openai' ? runner.service.stop_grace_s : runner.grace_s;
 }
 

@@ -161,3 +161,23 @@ test('expected tests and a report schema are held against the report', async () 
   // The command covers no test.
   expect(await story(other, 'a')).toEqual(ungraded('collect report_invalid 0'));
 });
+
+test('a grading that is cut costs nothing: the candidate is graded by the next run', async () => {
+  const other = await trial(setting({ a: 'good hangs' }));
+  const [first, second] = [new AbortController(), new AbortController()];
+  const running = other.run({ signal: first.signal, force: second.signal }).catch((error: unknown) => error);
+  const seen = () => story(other, 'a').catch(() => []);
+  while ((await seen()).length < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+  first.abort('SIGINT');
+  second.abort('SIGINT');
+  expect(await running).toMatchObject({ code: 'STOPPED', exitCode: 5 });
+  const cut = ['started first', 'generate candidate', 'recovered candidate same_process'];
+  expect(await story(other, 'a')).toEqual(cut);
+  await other.run();
+  expect((await story(other, 'a')).slice(0, 5)).toEqual([
+    ...cut,
+    'recovered candidate same_process',
+    'grade failure running time_limit SIGTERM',
+  ]);
+  expect(await other.findings()).toEqual([]);
+});

@@ -56,6 +56,7 @@ export interface PlanSetting {
   readonly restarts?: number;
   readonly limits?: string;
   readonly readyS?: number;
+  readonly stopGraceS?: number;
 }
 
 export const RULES = `[
@@ -66,7 +67,7 @@ export const RULES = `[
     { id: embedded, when: { embedded_status: [429, 5xx] }, attribute: infrastructure, sufficient: true } ]`;
 
 function openaiRunner(log: string, setting: PlanSetting): string {
-  const { service = [], restarts = 2, readyS = 20 } = setting;
+  const { service = [], restarts = 2, readyS = 20, stopGraceS = 1 } = setting;
   const limits = setting.limits ?? 'request_s: 2, queue_wait_s: 3, response_bytes: 1000000';
   const argv = [
     'node',
@@ -81,7 +82,7 @@ function openaiRunner(log: string, setting: PlanSetting): string {
     argv: ${JSON.stringify(argv)}
     ready: { path: /health, timeout_s: ${readyS} }
     restarts: ${restarts}
-    stop_grace_s: 1
+    stop_grace_s: ${stopGraceS}
     gpus: 1
   limits: { ${limits} }
   sources: { stub: runner }`;

@@ -24,6 +24,7 @@ function childTrial(setting: PlanSetting): Promise<Trial> {
 
 interface Child {
   readonly process: ChildProcess;
+  readonly stderr: () => string;
   readonly ended: Promise<{ code: number | null; stdout: string; stderr: string }>;
 }
 
@@ -42,11 +43,11 @@ function start(plan: Trial, ...flags: string[]): Child {
   const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
     child.on('close', (code) => resolve({ code, stdout, stderr }));
   });
-  return { process: child, ended };
+  return { process: child, stderr: () => stderr, ended };
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  for (const end = Date.now() + 20_000; !condition(); ) {
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + 20_000; !(await condition()); ) {
     if (Date.now() > end) throw new Error('it never came to that');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
@@ -113,7 +114,7 @@ test('Ctrl-C: in-flight attempts end, the service stops, exit 5; the next run go
   expect(error.code).toBe('STOPPED');
   expect(error.evidence.summary).toMatchObject({ reason: 'signal' });
   expect(await plan.of('run.paused')).toMatchObject([{ reason: 'signal', detail: 'SIGINT' }]);
-  // 300 ms each, and a second of grace: none was cut.
+  // 300 ms each, and two seconds as their own limit: none was cut.
   expect(await plan.of('attempt.finished')).toHaveLength((await plan.of('attempt.started')).length);
   expect((await plan.of('service.stopped')).map(({ reason }) => reason)).toEqual(['run_ended']);
   const second = await start(plan).ended;
@@ -124,28 +125,83 @@ test('Ctrl-C: in-flight attempts end, the service stops, exit 5; the next run go
   expect(await plan.findings()).toEqual([]);
 });
 
-test('Ctrl-C with a request that outlives the grace time: it is cut, and taken over by the next run', async () => {
-  const plan = await childTrial({
-    prompts: { a: 'slow a', b: 'right b' },
-    limits: 'request_s: 60, queue_wait_s: 1, response_bytes: 1000000',
-  });
-  const first = start(plan, '--workers', '2');
-  await until(() => plan.requests().length === 2);
-  first.process.kill('SIGTERM');
+const SLOW = {
+  prompts: { a: 'slow a', b: 'right b' },
+  limits: 'request_s: 60, queue_wait_s: 1, response_bytes: 1000000',
+};
+
+/** A run with the slow attempt in flight, stopped by two signals. */
+async function abandonedRun(plan: Trial, requests: number): Promise<{ code: number | null; stderr: string }> {
+  const child = start(plan, '--workers', '2');
+  await until(() => plan.requests().length === requests);
+  child.process.kill('SIGTERM');
+  await until(() => child.stderr().includes('stopping'));
   const begin = Date.now();
-  expect((await first.ended).code).toBe(5);
+  child.process.kill('SIGINT');
+  const end = await child.ended;
   expect(Date.now() - begin).toBeLessThan(8000);
-  expect(await story(plan, 'a')).toEqual(['started first']);
-  const second = start(plan, '--workers', '2');
-  await until(() => plan.requests().length === 3);
-  expect((await story(plan, 'a')).slice(0, 4)).toEqual([
-    'started first',
-    'recovered nothing process_gone',
-    'finished failure',
-    'started replacement',
+  return end;
+}
+
+test('a second signal abandons what is in flight at once, and the book says whose act it was', async () => {
+  const plan = await childTrial(SLOW);
+  const first = await abandonedRun(plan, 2);
+  expect(first.code).toBe(5);
+  const told = first.stderr.split('\n').filter((line) => /stopping|abandoning|left$/.test(line));
+  expect(told).toEqual([
+    'stopping: waiting up to 60 s for 1 attempt in flight (again to abandon now)',
+    'abandoning 1 attempt in flight',
   ]);
-  second.process.kill('SIGINT');
-  expect((await second.ended).code).toBe(5);
+  expect(first.stderr).toContain('0 recovered now, abandoned 1');
+  expect(first.stderr).toMatch(/^next {8}boundbook run goes on; an abandoned attempt/m);
+  const given = ['started first', 'recovered nothing same_process', 'finished failure'];
+  expect(await story(plan, 'a')).toEqual(given);
+  const [paused] = await plan.of('run.paused');
+  expect(paused).toMatchObject({
+    reason: 'signal',
+    detail: 'SIGTERM; 1 attempt abandoned by the operator, who asked twice',
+  });
+  const [cut] = await plan.of('attempt.recovered');
+  expect(cut?.session).toBe(paused?.session);
+  expect(cut?.seq).toBeLessThan(paused?.seq ?? 0);
+  expect(await plan.findings()).toEqual([]);
+
+  // DESIGN §9: one replacement, and not one more.
+  expect((await abandonedRun(plan, 3)).code).toBe(5);
+  expect(await story(plan, 'a')).toEqual([
+    ...given,
+    'started replacement',
+    'recovered nothing same_process',
+    'finished failure',
+    'unresolved limit_reached',
+  ]);
+  expect(await plan.findings()).toEqual([]);
+});
+
+test('after one signal an attempt in flight may end by its own limit, whatever the grace of the service', async () => {
+  // The answer takes 300 ms, its server may be given 100 ms to end.
+  const plan = await childTrial({ prompts: later(4), stopGraceS: 0.1 });
+  const child = start(plan, '--workers', '1');
+  await until(() => plan.requests().length === 1);
+  child.process.kill('SIGINT');
+  const end = await child.ended;
+  expect(end.code).toBe(5);
+  expect(end.stderr).toMatch(/^next {8}boundbook run goes on$/m);
+  const table = end.stderr.split('\n').filter((line) => /^(?:\w+)? {3,}\S/.test(line));
+  expect(table.length).toBeGreaterThanOrEqual(8);
+  expect(table.filter((line) => line.length > 80)).toEqual([]);
+  expect(await plan.of('attempt.recovered')).toEqual([]);
+  expect(await plan.of('attempt.finished')).toHaveLength((await plan.of('attempt.started')).length);
+});
+
+test('with --limit, slots that another run has taken do not count', async () => {
+  const plan = await childTrial({ prompts: later(40), reps: 2 });
+  const both = [start(plan, '--limit', '30'), start(plan, '--limit', '30')];
+  expect((await Promise.all(both.map(({ ended }) => ended))).map(({ code }) => code)).toEqual([0, 0]);
+  const started = await plan.of('attempt.started');
+  const sessions = [...new Set(started.map(({ session }) => session))];
+  const counts = sessions.map((id) => started.filter(({ session }) => session === id).length);
+  expect(counts).toEqual([30, 30]);
 });
 
 describe('commands', () => {

@@ -37,7 +37,7 @@ interface StageEnd {
   readonly queueSeconds: number;
 }
 
-/** Stopped from outside before it ended: nothing is recorded, and the next session finds the attempt without end. */
+/** Stopped from outside before it ended: nothing came of it, and that it was cut is all that can be recorded. */
 export type Abandoned = { readonly kind: 'abandoned' };
 
 export type GenerateEnd =
