@@ -7,18 +7,25 @@ import { spellingHint } from './nearest.js';
 
 type Issue = z.core.$ZodIssue;
 
+/** Whether the value at a path is written without quotes. */
+type IsPlain = (path: Path) => boolean;
+
 /** Turns what zod found into faults with words for people: a key that is missing, unknown, of another kind. */
-export function schemaFaults(issues: readonly Issue[], root: JsonValue): readonly ProtocolFault[] {
-  return issues.flatMap((issue) => faultsOf(issue, [], root));
+export function schemaFaults(
+  issues: readonly Issue[],
+  root: JsonValue,
+  isPlain: IsPlain = () => false,
+): readonly ProtocolFault[] {
+  return issues.flatMap((issue) => faultsOf(issue, [], root, isPlain));
 }
 
-function faultsOf(issue: Issue, base: Path, root: JsonValue): readonly ProtocolFault[] {
+function faultsOf(issue: Issue, base: Path, root: JsonValue, isPlain: IsPlain): readonly ProtocolFault[] {
   const path: Path = [...base, ...issue.path.map((part) => (typeof part === 'number' ? part : String(part)))];
   switch (issue.code) {
     case 'unrecognized_keys':
       return issue.keys.map((key) => unknownKey(path, key, root));
     case 'invalid_union':
-      return unionFaults(issue, path, root);
+      return unionFaults(issue, path, root, isPlain);
     case 'invalid_key':
       return issue.issues.map((inner) => ({
         path,
@@ -27,7 +34,7 @@ function faultsOf(issue: Issue, base: Path, root: JsonValue): readonly ProtocolF
         hint: 'An id has 1 to 200 characters.',
       }));
     case 'invalid_type':
-      return [typeFault(path, issue.expected, valueAt(root, path))];
+      return [typeFault(path, issue.expected, valueAt(root, path), isPlain)];
     case 'invalid_value':
       return [wordFault(path, issue.values.map(String), valueAt(root, path))];
     default:
@@ -49,6 +56,7 @@ function unionFaults(
   issue: Extract<Issue, { code: 'invalid_union' }>,
   path: Path,
   root: JsonValue,
+  isPlain: IsPlain,
 ): readonly ProtocolFault[] {
   if (issue.errors.length === 0) {
     const options = 'options' in issue && Array.isArray(issue.options) ? issue.options.map(String) : [];
@@ -59,7 +67,7 @@ function unionFaults(
     misfit: errors.reduce((total, error) => total + misfit(error), 0),
   }));
   const best = branches.reduce((a, b) => (b.misfit < a.misfit ? b : a));
-  return best.errors.flatMap((error) => faultsOf(error, path, root));
+  return best.errors.flatMap((error) => faultsOf(error, path, root, isPlain));
 }
 
 /** How far an issue speaks against the whole form rather than against a detail of it. */
@@ -69,7 +77,12 @@ function misfit(issue: Issue): number {
   return issue.code === 'invalid_type' ? 100 : 10;
 }
 
-function typeFault(path: Path, expected: string, value: JsonValue | undefined): ProtocolFault {
+function typeFault(
+  path: Path,
+  expected: string,
+  value: JsonValue | undefined,
+  isPlain: IsPlain,
+): ProtocolFault {
   if (value === undefined) {
     const key = String(path.at(-1) ?? '');
     return {
@@ -80,11 +93,16 @@ function typeFault(path: Path, expected: string, value: JsonValue | undefined): 
   }
   const wanted = TYPE_NAMES[expected] ?? expected;
   const message = `expected ${wanted}, got ${describe(value)}`;
+  if (path.length === 0) {
+    const hint =
+      'A protocol is a mapping that begins with `boundbook: 1`. Is this the right file, and whole?';
+    return { path, message, hint };
+  }
   if (value === null) return { path, message, hint: 'Give a value; quote it when the word null is meant.' };
   if (expected === 'string' && typeof value !== 'object') {
     return { path, message, hint: `Quote it: "${String(value)}".` };
   }
-  if (expected !== 'string' && typeof value === 'string') {
+  if (expected !== 'string' && typeof value === 'string' && !isPlain(path)) {
     return { path, message, hint: 'Remove the quotes, or write the value in its plain form.' };
   }
   return { path, message, hint: `Give ${wanted} here.` };

@@ -9,10 +9,8 @@ import { idFaults } from './ids.js';
 import { schemaFaults, valueAt } from './issues.js';
 import { type Path, pointerOf } from './json-pointer.js';
 import { LineIndex, type Position } from './lines.js';
-import { FaultCollector, referenceFaults } from './references.js';
-import { checkRules } from './rule-checks.js';
+import { contentFaults, salvage } from './salvage.js';
 import { type Protocol, protocolSchema } from './schema.js';
-import { checkSettings } from './setting-checks.js';
 import { textFaults } from './text-checks.js';
 import { parseYaml, type YamlDocument, YamlSyntaxFault } from './yaml.js';
 
@@ -30,21 +28,43 @@ export interface ProtocolDocument {
 
 /**
  * Reads a protocol strictly (DESIGN §5). All faults are collected and thrown together, each with line, column and
- * hint; a text that is no YAML stops at the first. References are checked once the form is right.
+ * hint; a text that is no YAML stops at the first. References are checked as far as the form is right.
  *
  * @param name what to call the file in messages
  * @throws {BoundbookError} PROTOCOL_INVALID, TEXT_NOT_UTF8, FILE_EMPTY or FILE_TOO_LARGE.
  */
 export function readProtocol(bytes: Uint8Array, name: string): ProtocolDocument {
+  const reading = inspectProtocol(bytes, name);
+  if (!reading.ok) throw reading.error;
+  return reading.document;
+}
+
+/** A protocol, or what is wrong with it and the part of it that can be read. */
+export type ProtocolReading =
+  | { readonly ok: true; readonly document: ProtocolDocument }
+  | { readonly ok: false; readonly error: BoundbookError; readonly partial: Protocol | null };
+
+/**
+ * {@link readProtocol} for whoever goes on with what can be read, to find further faults.
+ *
+ * @throws {BoundbookError} TEXT_NOT_UTF8, FILE_EMPTY or FILE_TOO_LARGE.
+ */
+export function inspectProtocol(bytes: Uint8Array, name: string): ProtocolReading {
   const text = protocolText(bytes, name);
   const lines = new LineIndex(text);
   const yaml = parseYaml(text);
-  if (yaml instanceof YamlSyntaxFault) throw protocolError(name, [{ path: [], ...yaml }], lines, () => 0);
+  if (yaml instanceof YamlSyntaxFault) {
+    const error = protocolError(name, [{ path: [], ...yaml }], lines, () => 0);
+    return { ok: false, error, partial: null };
+  }
 
   const locate = (path: Path, onKey: boolean): number | null => offsetOf(yaml, path, onKey);
   const { protocol, faults } = judge(text, yaml);
-  if (protocol === null || faults.length > 0) throw protocolError(name, faults, lines, locate);
-  return {
+  if (protocol === null || faults.length > 0) {
+    const partial = protocol === null ? null : (deepCopy(protocol as JsonValue) as unknown as Protocol);
+    return { ok: false, error: protocolError(name, faults, lines, locate), partial };
+  }
+  const document: ProtocolDocument = {
     protocol: freeze(protocol),
     rawDigest: digestOf(bytes),
     parser: { name: 'js-yaml', version: parserVersion() },
@@ -53,6 +73,7 @@ export function readProtocol(bytes: Uint8Array, name: string): ProtocolDocument 
       return offset === undefined ? null : lines.at(offset);
     },
   };
+  return { ok: true, document };
 }
 
 function protocolText(bytes: Uint8Array, name: string): string {
@@ -69,7 +90,7 @@ function protocolText(bytes: Uint8Array, name: string): string {
   return decodeUtf8(bytes, name);
 }
 
-/** All faults of a document, and the protocol when its form is right. */
+/** All faults of a document, and as much of the protocol as has the right form. */
 function judge(
   text: string,
   yaml: YamlDocument,
@@ -80,20 +101,19 @@ function judge(
   if (!parsed.success) {
     // A value that is already faulted for its text would be faulted again for what it became.
     const known = new Set(faults.map((fault) => pointerOf(fault.path)));
-    const form = schemaFaults(parsed.error.issues, yaml.value);
-    faults.push(...form.filter((fault) => fault.path.length === 0 || !known.has(pointerOf(fault.path))));
-    return { protocol: null, faults };
+    const plain = new Set(
+      yaml.plain.filter(({ role }) => role === 'value').map(({ path }) => pointerOf(path)),
+    );
+    const form = schemaFaults(parsed.error.issues, yaml.value, (path) => plain.has(pointerOf(path)));
+    const salvaged = salvage(yaml.value);
+    for (const fault of [...form, ...(salvaged?.faults ?? [])]) {
+      if (fault.path.length === 0 || !known.has(pointerOf(fault.path))) faults.push(fault);
+    }
+    return { protocol: salvaged?.protocol ?? null, faults };
   }
   faults.push(...zeroCharacters(yaml.value, []));
   faults.push(...contentFaults(parsed.data));
   return { protocol: parsed.data, faults };
-}
-
-function contentFaults(protocol: Protocol): readonly ProtocolFault[] {
-  const collector = new FaultCollector();
-  checkRules(protocol.attempts.rules, collector);
-  checkSettings(protocol, collector);
-  return [...referenceFaults(protocol), ...collector.faults];
 }
 
 /** A file in block form that was cut inside its last value can still be valid YAML. */

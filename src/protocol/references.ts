@@ -6,6 +6,12 @@ import type { Contrast, Protocol, TaskSet } from './schema.js';
 /** Collects faults by path. */
 export class FaultCollector {
   readonly faults: ProtocolFault[] = [];
+  readonly #isUnreadable: (kind: string, name: string) => boolean;
+
+  /** @param isUnreadable whether a name was declared, but not in a form that can be read: a fault of its own */
+  constructor(isUnreadable: (kind: string, name: string) => boolean = () => false) {
+    this.#isUnreadable = isUnreadable;
+  }
 
   add(path: Path, message: string, hint: string): void {
     this.faults.push({ path, message, hint });
@@ -14,6 +20,7 @@ export class FaultCollector {
   /** Faults when `name` is not declared among the keys of `declared`. */
   refer(path: Path, kind: string, name: string, declared: object): boolean {
     if (Object.hasOwn(declared, name)) return true;
+    if (this.#isUnreadable(kind, name)) return false;
     this.add(
       path,
       `${JSON.stringify(name)} is no declared ${kind}`,
@@ -35,8 +42,11 @@ export class FaultCollector {
 }
 
 /** Checks that everything a protocol names is declared, and fits where it is named. */
-export function referenceFaults(protocol: Protocol): readonly ProtocolFault[] {
-  const collector = new FaultCollector();
+export function referenceFaults(
+  protocol: Protocol,
+  isUnreadable?: (kind: string, name: string) => boolean,
+): readonly ProtocolFault[] {
+  const collector = new FaultCollector(isUnreadable);
   checkTaskSets(protocol, collector);
   checkArms(protocol, collector);
   checkQueues(protocol, collector);

@@ -19,6 +19,11 @@ export class TaskFaults {
     this.#listed.push({ ...place, message, hint });
   }
 
+  /** The faults that are kept. */
+  get listed(): readonly Fault[] {
+    return this.#listed;
+  }
+
   /** @throws {BoundbookError} TASKS_INVALID when there is a fault. */
   throwIfAny(): void {
     if (this.#total === 0) return;

@@ -18,6 +18,17 @@ export async function readTaskFiles(
   place: (file: TaskFile) => string,
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   const faults = new TaskFaults();
+  const files = await collectTaskFiles(protocol, place, faults);
+  faults.throwIfAny();
+  return files;
+}
+
+/** Reads the files of all task sets that can be read; every other one is a fault. */
+export async function collectTaskFiles(
+  protocol: Protocol,
+  place: (file: TaskFile) => string,
+  faults: TaskFaults,
+): Promise<ReadonlyMap<string, Uint8Array>> {
   const files = new Map<string, Uint8Array>();
   for (const file of taskFiles(protocol)) {
     try {
@@ -27,6 +38,5 @@ export async function readTaskFiles(
       faults.add(file.path, null, error.message, error.hint ?? 'Check the path.');
     }
   }
-  faults.throwIfAny();
   return files;
 }

@@ -46,9 +46,7 @@ function pathOf(set: TaskSet): string | null {
  */
 export function resolveTaskSets(protocol: Protocol, files: ReadonlyMap<string, Uint8Array>): TaskSets {
   const faults = new TaskFaults();
-  const resolver = new Resolver(protocol, files, faults);
-  const tasks = new Map<string, ReadonlyMap<string, Task>>();
-  for (const name of Object.keys(protocol.task_sets).sort()) tasks.set(name, resolver.resolve(name));
+  const tasks = readTaskSets(protocol, files, faults);
   // What follows from a broken set would only repeat its faults.
   if (faults.total === 0) {
     checkPartitions(protocol, tasks, faults);
@@ -59,26 +57,55 @@ export function resolveTaskSets(protocol: Protocol, files: ReadonlyMap<string, U
   return { ids, tasks };
 }
 
+/**
+ * Reads the task sets that have their files and checks each by itself: form, ids, counts, subsets and unions. Works for
+ * a protocol with faults too; sets whose parts are not declared, or go round in a circle, are not judged.
+ *
+ * @param files as for {@link resolveTaskSets}; a file that is missing is a fault, unless it is one of `unreadable`
+ * @param unreadable binding names of files whose fault is known already
+ */
+export function readTaskSets(
+  protocol: Protocol,
+  files: ReadonlyMap<string, Uint8Array>,
+  faults: TaskFaults,
+  unreadable: ReadonlySet<string> = new Set(),
+): ReadonlyMap<string, ReadonlyMap<string, Task>> {
+  const resolver = new Resolver(protocol, files, faults, unreadable);
+  const tasks = new Map<string, ReadonlyMap<string, Task>>();
+  for (const name of Object.keys(protocol.task_sets).sort()) tasks.set(name, resolver.resolve(name));
+  return tasks;
+}
+
 class Resolver {
   readonly #protocol: Protocol;
   readonly #files: ReadonlyMap<string, Uint8Array>;
   readonly #faults: TaskFaults;
+  readonly #unreadable: ReadonlySet<string>;
   readonly #done = new Map<string, ReadonlyMap<string, Task>>();
   /** Sets without a fault of their own or of their parts: only these are held against others. */
   readonly #sound = new Set<string>();
 
-  constructor(protocol: Protocol, files: ReadonlyMap<string, Uint8Array>, faults: TaskFaults) {
+  constructor(
+    protocol: Protocol,
+    files: ReadonlyMap<string, Uint8Array>,
+    faults: TaskFaults,
+    unreadable: ReadonlySet<string>,
+  ) {
+    this.#unreadable = unreadable;
     this.#protocol = protocol;
     this.#files = files;
     this.#faults = faults;
   }
 
-  /** The tasks of a set. The protocol was read, so that sets refer to declared ones without circles. */
+  /** The tasks of a set. */
   resolve(name: string): ReadonlyMap<string, Task> {
     const done = this.#done.get(name);
     if (done !== undefined) return done;
     const set = this.#protocol.task_sets[name];
     if (set === undefined) return new Map();
+    // Ends a circle of sets, which is a fault of the protocol.
+    this.#done.set(name, new Map());
+    if (this.#unreadable.has(`tasks/${name}`)) return new Map();
     for (const part of partsOf(set)) this.resolve(part);
     const before = this.#faults.total;
     const tasks = this.#read(name, set);
