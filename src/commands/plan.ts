@@ -59,6 +59,9 @@ async function readOptions(options: Options): Promise<Settings> {
   };
 }
 
+/** Splits nobody asked for are shown up to this number of slots: each takes a pass over the plan. */
+const MAX_SPLIT_SLOTS = 200_000;
+
 async function planView(loaded: LoadedPlan, settings: Settings, context: CommandContext): Promise<PlanView> {
   const { protocol } = loaded.document;
   const { ids } = loaded.sets;
@@ -68,13 +71,17 @@ async function planView(loaded: LoadedPlan, settings: Settings, context: Command
     import('../planning/preview.js'),
     import('../slots/plan.js'),
   ]);
+  const plan = planDigest(protocol, ids);
+  const splits = settings.shards === null && plan.count <= MAX_SPLIT_SLOTS ? [2, 4] : [];
   if (settings.slotsFile !== null) await writeSlots(loaded, settings.slotsFile, context);
   return {
     counts: countSlots(protocol, ids),
-    plan: planDigest(protocol, ids),
+    plan,
+    order: protocol.order,
     precision: queuePrecision(protocol, ids, settings.accuracies),
     first: firstSlots(protocol, ids, settings.first, settings.shards),
     shards: settings.shards === null ? null : shardSizes(protocol, ids, settings.shards),
+    splits: splits.map((shards) => shardSizes(protocol, ids, shards)),
     slotsFile: settings.slotsFile,
   };
 }

@@ -126,12 +126,20 @@ async function resolveItem(
     throw new BoundbookError('PENDING_UNKNOWN', `the item ${JSON.stringify(item)} ${message}`, {
       hint: item.startsWith('binding ')
         ? 'A binding is closed by its files being there, not by evidence.'
-        : spellingHint(item, open),
+        : open.length === 0
+          ? noneOpen(items.length)
+          : spellingHint(item, open),
       evidence: { open },
     });
   }
   const evidence = await bindEvidence(resolution.evidence, surroundings);
   return items.map((one) => (one.item === item ? { item, evidence } : one));
+}
+
+function noneOpen(declared: number): string {
+  return declared === 0
+    ? 'The protocol declares no pending item, so nothing needs evidence. Next: boundbook bind, or boundbook verify.'
+    : 'Every declared item is closed. Next: boundbook bind for files that were missing, or boundbook verify.';
 }
 
 async function bindEvidence(path: string, surroundings: Surroundings): Promise<Evidence> {

@@ -19,12 +19,15 @@ import {
  * protocol of the workspace.
  *
  * @throws {BoundbookError} MANIFEST_NOT_FOUND when there is none or no single one, listing the candidates;
- * MANIFEST_ALTERED or FILE_EMPTY when what is meant, or may be meant, is damaged.
+ * or when the file named is no manifest at all; MANIFEST_ALTERED or FILE_EMPTY when what is meant, or may be meant, is damaged.
  */
 export async function loadManifest(root: string, selector?: string): Promise<StoredManifest> {
   if (selector !== undefined) {
     const path = await pathOf(root, selector);
-    if (path !== null) return readManifest(path);
+    if (path !== null) {
+      await assertLikeManifest(path, selector);
+      return readManifest(path);
+    }
   }
   const workspace = await readWorkspace(root);
   const names = namesOf(workspace);
@@ -38,6 +41,16 @@ export async function loadManifest(root: string, selector?: string): Promise<Sto
   if (names.includes(selector)) return latest(workspace, selector, null);
   if (name !== undefined && names.includes(name)) return latest(workspace, name, Number(revision));
   return byDigest(workspace, selector, names);
+}
+
+/** A file that was never a manifest is a slip of the pen, not a manifest that differs. */
+async function assertLikeManifest(path: string, selector: string): Promise<void> {
+  if (readManifestFileName(basename(path)) !== null || !(await exists(path))) return;
+  if (!/\.ya?ml$/i.test(path)) return;
+  throw notFound(
+    `${selector} is not a manifest`,
+    `It looks like a protocol: \`boundbook freeze ${selector}\` writes its manifest.`,
+  );
 }
 
 async function pathOf(root: string, selector: string): Promise<string | null> {

@@ -1,3 +1,4 @@
+import type { Protocol } from '../protocol/schema.js';
 import type { PlanDigest } from '../slots/plan.js';
 import type { PlanCounts } from './counts.js';
 import { FORMULA, type QueuePrecision } from './precision.js';
@@ -10,8 +11,11 @@ export interface PlanView {
   readonly plan: PlanDigest;
   readonly precision: readonly QueuePrecision[];
   readonly first: readonly PreviewedSlot[];
+  readonly order: Protocol['order'];
   /** Slots of each shard; null without shards. */
   readonly shards: readonly number[] | null;
+  /** Slots of each shard for some numbers of shards; empty when shards were asked for, or the plan is large. */
+  readonly splits: readonly (readonly number[])[];
   /** The slots file that was written; null when none was. */
   readonly slotsFile: string | null;
 }
@@ -20,7 +24,8 @@ export interface PlanView {
 export function planText(view: PlanView, path: string): string {
   const parts = [countsText(view.counts), `plan digest ${view.plan.digest}`, errorsText(view.precision)];
   if (view.first.length > 0) parts.push(firstText(view));
-  if (view.shards !== null) parts.push(shardsText(view.shards));
+  parts.push(orderText(view.order));
+  parts.push(view.shards === null ? splitsText(view.splits) : shardsText(view.shards));
   if (view.slotsFile !== null) {
     parts.push(
       `${view.slotsFile} holds ${display(view.plan.count)} slots; sha256sum prints the plan digest.`,
@@ -74,6 +79,19 @@ function firstText(view: PlanView): string {
     ]),
   );
   return `The first slots in plan order:\n${table}`;
+}
+
+function orderText({ group_by }: Protocol['order']): string {
+  const inside = 'ascending by the SHA-256 of sampling namespace and slot id (within: hash)';
+  return group_by.length === 0
+    ? `Order: one group of all slots,\n  ${inside}`
+    : `Order: a group for each ${group_by.join(', ')}, one group after the other;\n  inside a group ${inside}`;
+}
+
+/** How a plan splits over hosts, without being asked. */
+function splitsText(splits: readonly (readonly number[])[]): string {
+  const lines = splits.map((sizes) => `\n  ${sizes.length} shards: ${sizes.map(display).join(', ')} slots`);
+  return `Shards (run --shard i/n): the slot id decides; --shards <n> shows how n shards split.${lines.join('')}`;
 }
 
 function shardsText(shards: readonly number[]): string {

@@ -16,6 +16,7 @@ export function planRemarks(protocol: Protocol, collisions: SeedCollisions): rea
     ...unused(protocol),
     ...collisionRemark(protocol, collisions),
     ...restarts(protocol),
+    ...unsaidReasoning(protocol),
     ...queuesWithOtherRewards(protocol).map((queue) => ({
       about: 'standard-error',
       message: `the rewards of ${quoted(queue)} are not 0 and 1 only: its standard errors are for two-valued rewards`,
@@ -99,6 +100,17 @@ function restarts(protocol: Protocol): readonly Remark[] {
         'order.group_by names not both arm and training_seed: the service restarts whenever the weights change',
     },
   ];
+}
+
+/** B2: whether a model may reason is said in every condition; the server's own default is nobody's plan. */
+function unsaidReasoning(protocol: Protocol): readonly Remark[] {
+  if (protocol.runner.adapter !== 'openai') return [];
+  return Object.entries(protocol.conditions)
+    .filter(([, condition]) => condition.reasoning === undefined)
+    .map(([name]) => ({
+      about: 'reasoning',
+      message: `the condition ${quoted(name)} leaves reasoning to the server's default; write reasoning: on or off`,
+    }));
 }
 
 /** Where things lie on one host is not part of a plan; such paths are right on one machine only. */

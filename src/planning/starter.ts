@@ -30,6 +30,7 @@ conditions:
       top_k: -1
       min_p: 0
       max_tokens: 16
+    reasoning: off # on or off, sent with every request
     grader:
       kind: integer # the whole answer is one integer, equal to the field \`answer\`; or: exact
       answer: answer

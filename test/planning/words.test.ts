@@ -1,0 +1,75 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { command as bind } from '../../src/commands/bind.js';
+import { command as check } from '../../src/commands/check.js';
+import type { CommandDefinition } from '../../src/commands/command.js';
+import { command as plan } from '../../src/commands/plan.js';
+import { command as verify } from '../../src/commands/verify.js';
+import { STARTER_PROTOCOL } from '../../src/planning/starter.js';
+import { createWorkspace } from '../../src/planning/workspace.js';
+import { newWorkspace } from '../ledger/support.js';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'words-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function run(command: CommandDefinition, root: string, args: string[], options: Record<string, string> = {}) {
+  const { signal } = new AbortController();
+  const now = () => '2026-12-01T00:00:00.000Z';
+  const context = {
+    root,
+    json: false,
+    terminal: false,
+    progress: () => undefined,
+    signal,
+    force: signal,
+    now,
+  };
+  return command.run(args, options, context);
+}
+
+test('plan says in which order slots run and how they split', async () => {
+  const { text, json } = await run(plan, ROOT, ['protocol/demo.yaml']);
+  expect(text).toContain('Order: a group for each arm, training_seed, one group after the other;');
+  expect(text).toContain('(within: hash)');
+  const [, two = ''] = /2 shards: (.*) slots/.exec(text) ?? [];
+  const { shards } = (await run(plan, ROOT, ['protocol/demo.yaml'], { shards: '2' })).json as unknown as {
+    shards: readonly number[];
+  };
+  expect(two.split(', ').map((size) => Number(size.replaceAll(/\D/g, '')))).toEqual(shards);
+  expect(json).toMatchObject({ shards: null });
+  for (const line of text.split('\n')) expect(line.length, line).toBeLessThanOrEqual(100);
+});
+
+test('check remarks on a condition that leaves reasoning out (B2); the starter says it', async () => {
+  await createWorkspace(folder);
+  const path = 'protocol/example.yaml';
+  const about = async () =>
+    ((await run(check, folder, [path])).json as { remarks: { about: string }[] }).remarks.map((r) => r.about);
+  expect(await about()).not.toContain('reasoning');
+  writeFileSync(join(folder, path), STARTER_PROTOCOL.replace(/^ +reasoning: .*\n/m, ''));
+  expect(await about()).toContain('reasoning');
+});
+
+test('verify of a protocol names freeze, and is no refusal of the gate', async () => {
+  await createWorkspace(folder);
+  await expect(run(verify, folder, ['protocol/example.yaml'])).rejects.toMatchObject({
+    code: 'MANIFEST_NOT_FOUND',
+    exitCode: 2,
+    hint: expect.stringContaining('boundbook freeze protocol/example.yaml'),
+  });
+});
+
+test('bind of an item where none is declared says what comes next', async () => {
+  const { root } = await newWorkspace();
+  await expect(run(bind, root, [], { resolve: 'nope', evidence: 'e.txt' })).rejects.toMatchObject({
+    code: 'PENDING_UNKNOWN',
+    hint: expect.stringMatching(/declares no pending item.*Next: boundbook bind/),
+  });
+});
