@@ -17,7 +17,7 @@ export const command: CommandDefinition = {
   },
 };
 
-function statusJson({ stored, ledger, overdue }: Status): JsonValue {
+function statusJson({ stored, ledger, overdue, gaps }: Status): JsonValue {
   const { manifest, digest, file } = stored;
   return {
     manifest: {
@@ -33,6 +33,7 @@ function statusJson({ stored, ledger, overdue }: Status): JsonValue {
     plan: manifest.plan === null ? null : { ...manifest.plan },
     ledger: ledger === null ? null : ledgerJson(ledger),
     overdue: overdue.map((plan) => ({ ...plan })),
+    gaps: gaps.map((gap) => ({ ...gap })),
   };
 }
 
@@ -50,7 +51,7 @@ function ledgerJson(ledger: LedgerStatus): JsonValue {
   };
 }
 
-async function statusText({ stored, ledger, overdue }: Status): Promise<string> {
+async function statusText({ stored, ledger, overdue, gaps }: Status): Promise<string> {
   const { manifest, digest, file } = stored;
   const { labelled } = await import('./manifest-output.js');
   const pending = manifest.pending.length;
@@ -67,6 +68,7 @@ async function statusText({ stored, ledger, overdue }: Status): Promise<string> 
     ...overdue.map(
       ({ name, revision, due }) => `OVERDUE: the report of ${name} revision ${revision} was due on ${due}.`,
     ),
+    ...gaps.map(({ manifest, message }) => `GAP: ${manifest}: ${message}.`),
   ];
   return parts.join('\n\n');
 }

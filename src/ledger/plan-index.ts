@@ -1,5 +1,6 @@
 import type { SlotRules } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
+import { rewardRange } from '../grading/reference.js';
 import type { Protocol } from '../protocol/schema.js';
 import { type SlotBlock, slotBlocks, type TaskIds } from '../slots/plan.js';
 import { type SlotKey, samplingSeed, slotId } from '../slots/slot.js';
@@ -15,21 +16,16 @@ export interface PlanContext {
 /** What the plan fixes about a slot (P12, P13, P18): its id, its seed, the limits and the reward range of its grader. */
 export function slotRules(protocol: Protocol, key: SlotKey): SlotRules {
   const { replacements, regrades, rules } = protocol.attempts;
+  const condition = protocol.conditions[protocol.arms[key.arm]?.condition ?? ''];
   return {
     slot: slotId(key),
     samplingSeed: samplingSeed(protocol.sampling, key),
     replacements,
     regrades,
     rules,
-    reward: rewardRange(protocol, key.arm),
+    // A slot of an undeclared arm is no slot of the plan; whoever looks it up is told so before any reward counts.
+    reward: condition === undefined ? { min: 0, max: 1 } : rewardRange(condition.grader),
   };
-}
-
-/** The lowest and highest reward that an arm's grader can give. Exact and integer answers are right or wrong. */
-export function rewardRange(protocol: Protocol, arm: string): { readonly min: number; readonly max: number } {
-  const condition = protocol.arms[arm]?.condition;
-  const grader = condition === undefined ? undefined : protocol.conditions[condition]?.grader;
-  return grader?.kind === 'report' ? grader.reward : { min: 0, max: 1 };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { BoundbookError } from '../core/errors.js';
-import { overduePlans } from '../manifest/lineage.js';
+import { overduePlans, sequenceGaps } from '../manifest/lineage.js';
 import { loadManifest } from '../manifest/select.js';
 import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import { ledgerFolder, type ManifestReference, openBook } from './book.js';
@@ -54,6 +54,8 @@ export interface Status {
     readonly due: string;
     readonly manifests: readonly string[];
   }[];
+  /** Breaks in the workspace's sequence of manifests: a frozen plan that was taken away leaves one (DESIGN §6). */
+  readonly gaps: readonly { readonly manifest: string; readonly message: string }[];
 }
 
 /**
@@ -64,7 +66,13 @@ export interface Status {
  */
 export async function readStatus(root: string, reference: ManifestReference, today: string): Promise<Status> {
   const stored = typeof reference === 'object' ? reference : await loadManifest(root, reference);
-  return { stored, ledger: await ledgerStatus(root, stored), overdue: await overdue(root, today) };
+  const { manifests } = await readWorkspace(root);
+  return {
+    stored,
+    ledger: await ledgerStatus(root, stored),
+    overdue: await overdue(root, manifests, today),
+    gaps: sequenceGaps(manifests).map(({ where, message }) => ({ manifest: where, message })),
+  };
 }
 
 async function ledgerStatus(root: string, stored: StoredManifest): Promise<LedgerStatus | null> {
@@ -109,8 +117,11 @@ function sessionStatus(session: Session): SessionStatus {
 }
 
 /** Plans whose report was due and cannot have been made: their outcomes are blinded to this day. */
-async function overdue(root: string, today: string): Promise<Status['overdue']> {
-  const { manifests } = await readWorkspace(root);
+async function overdue(
+  root: string,
+  manifests: readonly StoredManifest[],
+  today: string,
+): Promise<Status['overdue']> {
   return overduePlans(manifests, today, (stored) => wasUnblinded(root, stored)).map((plan) => ({
     name: plan.name,
     revision: plan.revision,

@@ -1,5 +1,6 @@
+import type { Effort } from '../ledger/costs.js';
 import { maskEffort, type ShownEffort } from '../ledger/costs.js';
-import type { CostInput, EffortInput, FailureCount, GenerationCount } from './report-input.js';
+import type { CostInput, FailureCount, GenerationCount } from './report-input.js';
 import type { Costs, Truncation } from './value.js';
 
 /** Share of generations that ended at the token limit, by arm; arms without any finish reason are left out. */
@@ -32,7 +33,7 @@ export function sortedFailures(failures: readonly FailureCount[]): readonly Fail
  * @param masked whether outcomes are blinded (law 8)
  */
 export function costsOf(costs: CostInput, masked: boolean): Costs {
-  const shown = (effort: EffortInput): ShownEffort => rounded(masked ? maskEffort(effort) : effort);
+  const shown = (effort: Effort): ShownEffort => rounded(masked ? maskEffort(effort) : effort);
   return {
     used: shown(costs.used),
     unused: shown(costs.unused),

@@ -1,5 +1,6 @@
 import type { Attribution } from '../attempts/rules.js';
 import type { Digest } from '../core/digest.js';
+import type { Effort } from '../ledger/costs.js';
 import type { Protocol, Stage } from '../protocol/schema.js';
 import type { TaskIds } from '../slots/plan.js';
 import type { SlotKey } from '../slots/slot.js';
@@ -74,20 +75,11 @@ export interface GenerationCount {
   readonly generations: number;
 }
 
-export interface EffortInput {
-  readonly stages: number;
-  readonly seconds: number;
-  readonly queue_seconds: number;
-  readonly generated_tokens: number;
-  readonly uncounted_generations: number;
-  readonly gradings: number;
-}
-
 /** P21. `unused` is what no settlement rests on; `open` belongs to slots that are not closed. */
 export interface CostInput {
-  readonly used: EffortInput;
-  readonly unused: EffortInput;
-  readonly open: EffortInput;
+  readonly used: Effort;
+  readonly unused: Effort;
+  readonly open: Effort;
   readonly session_seconds: number;
   readonly service_seconds: number;
   readonly gpu_seconds: number;

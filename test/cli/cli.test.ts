@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -97,6 +97,26 @@ describe('the program', () => {
       }
     },
   );
+
+  test('a frozen plan that was taken away leaves a gap with a name', () => {
+    expect(boundbook('init', 'gap').status).toBe(0);
+    const example = readFileSync(join(folder, 'gap/protocol/example.yaml'), 'utf8');
+    const later = example.replace(/^name: .*$/m, 'name: later').replace(/^( *namespace: ).*$/m, '$1later');
+    writeFileSync(join(folder, 'gap/protocol/later.yaml'), later);
+    for (const name of ['example', 'later']) {
+      expect(boundbook('-C', 'gap', 'freeze', `protocol/${name}.yaml`)).toMatchObject({ status: 0 });
+    }
+    expect(boundbook('-C', 'gap', 'status', 'later').stdout).not.toContain('GAP');
+    const first = readdirSync(join(folder, 'gap/manifests')).find(
+      (name) => /\.r1\..*json$/.test(name) && !name.startsWith('later'),
+    );
+    rmSync(join(folder, 'gap/manifests', first ?? ''));
+    const { status, stdout } = boundbook('-C', 'gap', 'status', 'later');
+    expect(status).toBe(0);
+    expect(stdout).toMatch(
+      /^GAP: later\.r1\.[0-9a-f]{12}\.json: number 1 is missing from the sequence before it\.$/m,
+    );
+  });
 
   test('text from a file cannot steer the terminal', () => {
     const path = join(folder, 'escape.yaml');

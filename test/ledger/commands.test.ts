@@ -71,6 +71,7 @@ describe('status', () => {
       plan: { count: 18 },
       ledger: null,
       overdue: [],
+      gaps: [],
     });
     expect(text).toContain('No ledger yet: all 18 slots are pending.');
     expectNarrow(text);

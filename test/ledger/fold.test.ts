@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { attemptId } from '../../src/attempts/machine.js';
 import type { DraftOf, EntryDraft } from '../../src/ledger/entries.js';
-import { PlanIndex, rewardRange, slotRules } from '../../src/ledger/plan-index.js';
+import { PlanIndex, slotRules } from '../../src/ledger/plan-index.js';
 import { SettledSlot } from '../../src/ledger/slot-records.js';
 import { protocolSchema } from '../../src/protocol/schema.js';
 import { slotId } from '../../src/slots/slot.js';
@@ -568,13 +568,11 @@ describe('the plan index', () => {
   });
 
   it('takes the reward range from the grader of the arm', () => {
-    expect(rewardRange(PROTOCOL, 'O')).toEqual({ min: 0, max: 1 });
+    expect(slotRules(PROTOCOL, slotAt(0)).reward).toEqual({ min: 0, max: 1 });
     const grader = { kind: 'report', reward: { min: -1, max: 3 } };
     const conditions = { default: { ...PROTOCOL_VALUE.conditions.default, grader } };
-    expect(rewardRange(protocolSchema.parse({ ...PROTOCOL_VALUE, conditions }), 'O')).toEqual({
-      min: -1,
-      max: 3,
-    });
+    const protocol = protocolSchema.parse({ ...PROTOCOL_VALUE, conditions });
+    expect(slotRules(protocol, slotAt(0)).reward).toEqual({ min: -1, max: 3 });
   });
 });
 
