@@ -134,6 +134,8 @@ const SLOW = {
 async function abandonedRun(plan: Trial, requests: number): Promise<{ code: number | null; stderr: string }> {
   const child = start(plan, '--workers', '2');
   await until(() => plan.requests().length === requests);
+  // The quick attempt beside it has been closed, so that one attempt is in flight and no more.
+  await until(async () => (await plan.of('slot.settled')).length === 1);
   child.process.kill('SIGTERM');
   await until(() => child.stderr().includes('stopping'));
   const begin = Date.now();
