@@ -103,6 +103,8 @@ function opening(): DraftOf<'ledger.opened'> {
     type: 'ledger.opened',
     ledger: '0'.repeat(32),
     incarnation: 1,
+    carries: null,
+    restored: null,
     manifest: digest,
     manifest_object: digest,
     plan: { count: 1, digest },

@@ -171,6 +171,8 @@ async function createLedger(
     type: 'ledger.opened',
     ledger: randomBytes(16).toString('hex'),
     incarnation: 1,
+    carries: null,
+    restored: null,
     manifest: stored.digest,
     manifest_object: manifestObject.digest,
     plan: { ...plan },

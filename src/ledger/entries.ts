@@ -50,19 +50,55 @@ const basis = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('model_failure'), attempt: hex32 }),
 ]);
 
+const unresolvedReason = z.enum(['undetermined', 'limit_reached']);
+
+/** The state of a ledger after its first `size` entries. */
+const ledgerState = z.strictObject({
+  size: z.int().min(1),
+  root: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .describe('root of the tree over those entries'),
+});
+
 const drafts = {
   /** First entry of every ledger: what it belongs to. */
   'ledger.opened': z.strictObject({
     type: z.literal('ledger.opened'),
     ledger: hex32.describe('random name of this ledger'),
-    incarnation: z.int().min(1),
+    incarnation: z.int().min(1).describe('1; one more each time an older copy was put back, see `restored`'),
     manifest: digest,
     manifest_object: digest.describe('the manifest file, kept as an object'),
     plan: z.strictObject({ count: z.int(), digest }),
     task_objects: z
       .record(z.string(), digest)
       .describe('binding name of each task file and its bytes as an object'),
+    carries: ledgerState
+      .extend({ manifest: digest, ledger: hex32 })
+      .nullable()
+      .describe('the ledger of the superseded plan whose closed slots are carried over'),
+    restored: ledgerState
+      .extend({ note: z.string().max(16_384).nullable(), reason: z.string().min(1).max(4000) })
+      .nullable()
+      .describe(
+        'the last state known outside, when an older copy was put back: what it had and this copy lacks is lost',
+      ),
     tool: z.strictObject({ name: z.literal('boundbook'), version: z.string() }),
+  }),
+  /** Closed in the ledger that `ledger.opened` carries; never executed again here. */
+  'slot.carried': z.strictObject({
+    type: z.literal('slot.carried'),
+    slot: hex32,
+    key: slotKey,
+    closed_by: z
+      .int()
+      .min(0)
+      .describe('position of the settlement, or of the last entry that left it unresolved'),
+    attempts: z.int().min(1).describe('attempts that were started there'),
+    outcome: z.discriminatedUnion('kind', [
+      z.strictObject({ kind: z.literal('settled'), value: z.number(), basis }),
+      z.strictObject({ kind: z.literal('unresolved'), reason: unresolvedReason }),
+    ]),
   }),
   /** A session may execute: everything was re-hashed and agrees. */
   'gate.passed': z.strictObject({
@@ -171,7 +207,7 @@ const drafts = {
   'slot.unresolved': z.strictObject({
     type: z.literal('slot.unresolved'),
     slot: hex32,
-    reason: z.enum(['undetermined', 'limit_reached']),
+    reason: unresolvedReason,
   }),
   /** The end of a session: why nothing more is started. */
   'run.paused': z.strictObject({
@@ -197,6 +233,38 @@ const drafts = {
     unresolved: z.int(),
     pending: z.int(),
   }),
+  /** The tree over all entries before this one, as it is published. */
+  checkpoint: z.strictObject({
+    type: z.literal('checkpoint'),
+    size: z.int().min(1).describe('number of entries before this one, so its own position'),
+    root: z.string().regex(/^[0-9a-f]{64}$/),
+    note: z.string().max(16_384).nullable().describe('the signed note; null when no key was given'),
+    timestamps: z
+      .array(digest)
+      .max(100)
+      .describe(
+        'time-stamp tokens, as objects, that lay beside the manifest or the ledger and no entry named before',
+      ),
+  }),
+  /** B9: a change made in mid-run and the slots that it touches. */
+  'deviation.noted': z.strictObject({
+    type: z.literal('deviation.noted'),
+    text: z.string().min(1).max(4000),
+    selector: z
+      .record(z.string(), z.array(z.string()))
+      .describe('field and accepted values; empty: all slots'),
+    slots: z.strictObject({
+      count: z.int().min(1),
+      digest: digest.describe('file digest of the selected slot ids, ascending, one a line'),
+    }),
+  }),
+  /** The plan was amended; nothing more is started here. */
+  amended: z.strictObject({
+    type: z.literal('amended'),
+    successor: digest.describe('the manifest that supersedes this one'),
+    revision: z.int().min(1),
+    reason: z.string().min(1).max(4000),
+  }),
 } as const;
 
 export const entryDraftSchema = z.discriminatedUnion('type', [
@@ -214,6 +282,10 @@ export const entryDraftSchema = z.discriminatedUnion('type', [
   drafts['slot.unresolved'],
   drafts['run.paused'],
   drafts.unblinded,
+  drafts.checkpoint,
+  drafts['deviation.noted'],
+  drafts.amended,
+  drafts['slot.carried'],
 ]);
 
 /** What a writer hands to the store. */

@@ -214,6 +214,10 @@ const attempts = z.strictObject({
   regrades: z.int().min(0).max(1),
   breaker: z.int().min(1).describe('how many equal infrastructure failures in a row pause the run'),
   rules: z.array(rule).max(200),
+  adjudication: z
+    .enum(['required', 'none'])
+    .optional()
+    .describe('required: every undetermined slot has a verdict before outcomes are unblinded; absent: none'),
 });
 
 const contrast = z.strictObject({
@@ -282,6 +286,16 @@ export const protocolSchema = z.strictObject({
   blinding: z.enum(['masked', 'none']),
   analysis,
   precision: z.array(precision).optional(),
+  checkpoints: z
+    .strictObject({
+      every_attempts: z
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .describe('attempts started between two checkpoints of a run'),
+    })
+    .optional()
+    .describe('absent: at the start and the end of a run, and every 1000 attempts'),
   pending: z.array(id),
 });
 

@@ -123,6 +123,8 @@ export function openedDraft(context: PlanContext = CONTEXT): DraftOf<'ledger.ope
     type: 'ledger.opened',
     ledger: '1'.repeat(32),
     incarnation: 1,
+    carries: null,
+    restored: null,
     manifest: context.manifest,
     manifest_object: digestOf(MANIFEST_BYTES),
     plan: { ...context.plan },
