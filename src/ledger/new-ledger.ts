@@ -3,10 +3,11 @@ import { linkSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { exists, makeFolder, writeError } from '../core/files.js';
+import type { FileSystemProbe } from '../core/statfs.js';
 import type { DraftOf } from './entries.js';
 import { type LedgerObject, ObjectFolder, syncFolderSync } from './objects.js';
 import { createSchema, LEDGER_FILE, MAX_INLINE_BYTES } from './schema.js';
-import { configureWriter, toLedgerError } from './sqlite.js';
+import { assertLocalDisk, configureWriter, toLedgerError } from './sqlite.js';
 import { prepareStatements } from './statements.js';
 import { encodeAfter, NO_ENTRIES } from './tail.js';
 
@@ -19,10 +20,16 @@ export interface Opening {
 /**
  * Makes a new ledger with its first entry. The file appears under its name complete and durable, or not at all.
  *
- * @throws {BoundbookError} FILE_EXISTS when there is one already; DISK_FULL, FILE_UNWRITABLE, ENTRY_REFUSED.
+ * @throws {BoundbookError} FILE_EXISTS when there is one already; LEDGER_ON_NETWORK, DISK_FULL, FILE_UNWRITABLE,
+ * ENTRY_REFUSED.
  */
-export async function makeLedgerFile(folder: string, opening: Opening, now: () => string): Promise<void> {
+export async function makeLedgerFile(
+  folder: string,
+  opening: Opening,
+  { now, probe }: { readonly now: () => string; readonly probe?: FileSystemProbe | undefined },
+): Promise<void> {
   const file = join(folder, LEDGER_FILE);
+  assertLocalDisk(folder, probe);
   if (await exists(file)) throw writeError(file, { code: 'EEXIST' });
   await makeFolder(folder);
   const temporary = join(folder, `.${randomBytes(6).toString('hex')}.tmp`);

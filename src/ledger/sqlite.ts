@@ -3,12 +3,20 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { BoundbookError, systemCode } from '../core/errors.js';
 import { readError, writeError } from '../core/files.js';
+import { type FileSystemProbe, networkFileSystem } from '../core/statfs.js';
 import { assertSchema, LEDGER_FILE } from './schema.js';
 
 /** How long a statement waits for another process's transaction before it gives up. */
 export const BUSY_MS = 5_000;
 
 type Connection = Database.Database;
+
+export interface OpenOptions {
+  /** How long a statement waits for another process's transaction, in milliseconds. */
+  readonly busyMs?: number | undefined;
+  /** Looks at the file system below the folder. */
+  readonly probe?: FileSystemProbe | undefined;
+}
 
 /**
  * Opens an existing ledger file; never creates one (F-105).
@@ -17,15 +25,26 @@ type Connection = Database.Database;
  * has open would drop that connection's locks.
  *
  * @throws {BoundbookError} LEDGER_NOT_FOUND, LEDGER_FOREIGN, LEDGER_DAMAGED, LEDGER_BUSY, FILE_NOT_REGULAR,
- * FILE_UNREADABLE or FILE_UNWRITABLE.
+ * FILE_UNREADABLE, FILE_UNWRITABLE, or for writing LEDGER_ON_NETWORK.
  */
-export function openLedgerFile(folder: string, mode: 'read' | 'write', busyMs = BUSY_MS): Connection {
+export function openLedgerFile(
+  folder: string,
+  mode: 'read' | 'write',
+  options: OpenOptions = {},
+): Connection {
   const file = join(folder, LEDGER_FILE);
   assertLedgerFile(file);
-  if (mode === 'write') assertWritable(folder, file);
+  if (mode === 'write') {
+    assertLocalDisk(folder, options.probe);
+    assertWritable(folder, file);
+  }
   let db: Connection | undefined;
   try {
-    db = new Database(file, { readonly: mode === 'read', fileMustExist: true, timeout: busyMs });
+    db = new Database(file, {
+      readonly: mode === 'read',
+      fileMustExist: true,
+      timeout: options.busyMs ?? BUSY_MS,
+    });
     assertSchema(db, file);
     if (mode === 'read') configureReader(db);
     else configureWriter(db, file);
@@ -91,6 +110,21 @@ function assertLedgerFile(file: string): void {
       hint: 'An interrupted copy leaves such a file. Restore it; an empty file never counts as an empty ledger.',
     });
   }
+}
+
+/**
+ * Write-ahead logging needs memory that all writers share and an fsync that keeps its word; neither is sure between
+ * hosts. To be called before a ledger is made, and before one is opened for writing.
+ *
+ * @throws {BoundbookError} LEDGER_ON_NETWORK; FILE_UNREADABLE.
+ */
+export function assertLocalDisk(folder: string, probe?: FileSystemProbe): void {
+  const name = networkFileSystem(folder, probe);
+  if (name === null) return;
+  throw new BoundbookError('LEDGER_ON_NETWORK', `${folder} lies on a network file system (${name})`, {
+    hint: 'Put the folder ledger/ on a local disk; it may be a link to one. Copy it elsewhere when nothing runs.',
+    evidence: { folder, file_system: name },
+  });
 }
 
 /** SQLite opens what it may not write for reading, and fails only at the first entry. */

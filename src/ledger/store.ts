@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
 import { BoundbookError, systemCode } from '../core/errors.js';
+import type { FileSystemProbe } from '../core/statfs.js';
 import { type Anchor, writeAnchor } from './anchor.js';
 import { ChainVerifier, type LedgerRecord } from './chain.js';
 import type { Entry, EntryDraft } from './entries.js';
@@ -21,6 +22,8 @@ export interface StoreOptions {
   readonly follow?: (record: LedgerRecord) => void;
   /** How long to wait for another process's transaction, in milliseconds. */
   readonly busyMs?: number;
+  /** Looks at the file system below the folder; tests hand in another. */
+  readonly probe?: FileSystemProbe;
 }
 
 /** What a decision inside a transaction asks to append. */
@@ -69,10 +72,10 @@ export class LedgerStore extends LedgerReader {
   /**
    * Makes a new ledger with its first entry. The file appears under its name complete and durable, or not at all.
    *
-   * @throws {BoundbookError} FILE_EXISTS when there is one already; DISK_FULL, FILE_UNWRITABLE.
+   * @throws {BoundbookError} FILE_EXISTS when there is one already; LEDGER_ON_NETWORK, DISK_FULL, FILE_UNWRITABLE.
    */
   static async create(folder: string, opening: Opening, options: StoreOptions): Promise<LedgerStore> {
-    await makeLedgerFile(folder, opening, options.now);
+    await makeLedgerFile(folder, opening, options);
     return LedgerStore.openWriter(folder, options);
   }
 
@@ -83,7 +86,7 @@ export class LedgerStore extends LedgerReader {
    * ledger is shorter than it was.
    */
   static openWriter(folder: string, options: StoreOptions): LedgerStore {
-    const store = new LedgerStore(folder, openLedgerFile(folder, 'write', options.busyMs), options);
+    const store = new LedgerStore(folder, openLedgerFile(folder, 'write', options), options);
     try {
       store.assertAnchor();
       if (options.follow === undefined) store.#trustLast();

@@ -9,6 +9,7 @@ import { alteredManifestError, gateError } from '../gate/refusal.js';
 import { type Book, ledgerFolder, openBook, openOrCreateBook } from '../ledger/book.js';
 import type { DraftOf } from '../ledger/entries.js';
 import { LEDGER_FILE } from '../ledger/schema.js';
+import { assertLocalDisk } from '../ledger/sqlite.js';
 import type { LedgerStore } from '../ledger/store.js';
 import { bindingOf, type Manifest } from '../manifest/manifest.js';
 import type { Product } from '../manifest/product.js';
@@ -51,10 +52,11 @@ const LISTED = 100;
  * The gate before a session (law 1): everything that is bound is hashed and compared. What differs is refused with
  * every mismatch; nothing but the refusal is written then, and that only into a ledger that is there already.
  *
- * @throws {BoundbookError} GATE_REFUSED; STOPPED; MANIFEST_NOT_FOUND; what the check or opening the ledger throws.
+ * @throws {BoundbookError} LEDGER_ON_NETWORK; GATE_REFUSED; STOPPED; MANIFEST_NOT_FOUND; what the check or opening the ledger throws.
  */
 export async function admit(options: AdmissionOptions): Promise<Admission> {
   const stored = await load(options);
+  assertLocalDisk(ledgerFolder(options.root, stored.file));
   const inspection = await inspect(stored.manifest, options);
   if (inspection.mismatches.length > 0) {
     await recordRefusal(stored, inspection.mismatches, options);
