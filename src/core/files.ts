@@ -5,17 +5,18 @@ import { basename, dirname, join } from 'node:path';
 import { BoundbookError, systemCode } from './errors.js';
 
 /**
- * Reads a regular file whole.
+ * Reads a regular file whole. With `followLinks: false` a name that is a link is not regular.
  *
  * @throws {BoundbookError} FILE_NOT_FOUND, FILE_NOT_REGULAR, FILE_UNREADABLE, FILE_TOO_LARGE, FILE_EMPTY (unless
  * `allowEmpty`), each naming the file.
  */
 export async function readFileBounded(
   path: string,
-  limits: { readonly maxBytes: number; readonly allowEmpty?: boolean },
+  limits: { readonly maxBytes: number; readonly allowEmpty?: boolean; readonly followLinks?: boolean },
 ): Promise<Buffer> {
+  const links = limits.followLinks === false ? constants.O_NOFOLLOW : 0;
   // O_NONBLOCK: opening a named pipe must not wait for a writer that never comes.
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | links).catch((error: unknown) => {
     throw readError(path, error);
   });
   try {
@@ -227,8 +228,8 @@ export function readError(path: string, error: unknown): BoundbookError {
       cause: error,
     });
   }
-  if (code === 'EISDIR') {
-    return new BoundbookError('FILE_NOT_REGULAR', `${path} is a folder`, {
+  if (code === 'EISDIR' || code === 'ELOOP') {
+    return new BoundbookError('FILE_NOT_REGULAR', `${path} is a ${code === 'ELOOP' ? 'link' : 'folder'}`, {
       hint: 'Name a regular file.',
       cause: error,
     });

@@ -33,7 +33,8 @@ const manifestPredicate = z.strictObject({
   sequence: z.int().min(1),
   /** Whether every binding is made, so that it may be executed. */
   execution_ready: z.boolean(),
-  slots: z.strictObject({ count, digest }),
+  /** null while a task file is not bound. */
+  slots: z.strictObject({ count, digest }).nullable(),
   /** The manifest that this one binds further; the revision that it replaces. */
   parent: digest.nullable(),
   supersedes: digest.nullable(),
@@ -42,9 +43,10 @@ const manifestPredicate = z.strictObject({
 const reportPredicate = z.strictObject({
   manifest: digest,
   ledger: z.strictObject({
-    origin: z.string().min(1),
+    /** Its name: 32 hexadecimal digits. */
+    id: z.string().regex(/^[0-9a-f]{32}$/, 'is not 32 hexadecimal digits'),
     /** Number of entries that the report was computed from, and the Merkle root over them. */
-    size: count,
+    size: z.int().min(1),
     root: digest,
   }),
   slots: z.strictObject({ planned: count, settled: count, unresolved: count, pending: count }),

@@ -7,6 +7,9 @@ import { childrenOf, type DerValue, expectTag, integerOf, oidOf, readDer, TAG } 
  * values out.
  */
 
+/** Object identifier of SHA-256. */
+export const SHA256_OID = '2.16.840.1.101.3.4.2.1';
+
 const SIGNED_DATA = '1.2.840.113549.1.7.2';
 const TST_INFO = '1.2.840.113549.1.9.16.1.4';
 const MAX_BYTES = 1_000_000;
@@ -24,6 +27,8 @@ export interface TimestampInfo {
   readonly seconds: number;
   /** How far genTime may be off to either side, in microseconds; null when the token does not say. */
   readonly accuracy: bigint | null;
+  /** What the query asked to be repeated; null when the token has none. */
+  readonly nonce: bigint | null;
 }
 
 /**
@@ -63,7 +68,9 @@ function readInfo(value: DerValue): TimestampInfo {
   if (integerOf(expectTag(version, TAG.integer)) !== 1n) refuse('its TSTInfo is not of version 1');
   const [algorithm, digest] = childrenOf(imprint, TAG.sequence);
   const [hash] = childrenOf(algorithm, TAG.sequence);
+  // After the time: accuracy (SEQUENCE), ordering (BOOLEAN), nonce (INTEGER), tsa and extensions (context tags).
   const [accuracy] = optional;
+  const nonce = optional.find(({ tag }) => tag === TAG.integer);
   return {
     policy: oidOf(policy),
     hash: oidOf(hash),
@@ -71,6 +78,7 @@ function readInfo(value: DerValue): TimestampInfo {
     serial: integerOf(expectTag(serial, TAG.integer)),
     ...readTime(expectTag(time, TAG.generalizedTime).content.toString('latin1')),
     accuracy: accuracy?.tag === TAG.sequence ? readAccuracy(accuracy) : null,
+    nonce: nonce === undefined ? null : integerOf(nonce),
   };
 }
 

@@ -5,14 +5,12 @@ import { type Digest, hexOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { writeError } from '../core/files.js';
 import { requireOpenssl, runOpenssl } from './openssl.js';
-import { readTimestamp, type TimestampInfo } from './timestamp-token.js';
+import { readTimestamp, SHA256_OID, type TimestampInfo } from './timestamp-token.js';
 
 /**
  * RFC 3161 time stamps: queries for an authority, and offline verification of what it answered. The cryptography is
  * that of the openssl program; it reads its input from files, which lie in a private temporary folder.
  */
-
-const SHA256 = '2.16.840.1.101.3.4.2.1';
 
 export interface TimestampOptions {
   /** The openssl program. */
@@ -97,7 +95,7 @@ export async function verifyTimestamp(
 
 /** openssl compares the bytes of the digest only; which function they come from is compared here. */
 function assertImprint(info: TimestampInfo, digest: Digest): void {
-  if (info.hash === SHA256 && info.digest.toString('hex') === hexOf(digest)) return;
+  if (info.hash === SHA256_OID && info.digest.toString('hex') === hexOf(digest)) return;
   throw new BoundbookError('TIMESTAMP_INVALID', 'the time stamp is of something else', {
     hint: 'It belongs to another file or another version of it.',
     evidence: { expected: digest, actual: info.digest.toString('hex'), hash_oid: info.hash },

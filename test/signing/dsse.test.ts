@@ -197,7 +197,7 @@ describe('statements', () => {
   };
   const report: ReportPredicate = {
     manifest: digestOf('manifest'),
-    ledger: { origin: 'ledger.example/obme', size: 120, root: digestOf('root') },
+    ledger: { id: '0123456789abcdef'.repeat(2), size: 120, root: digestOf('root') },
     slots: { planned: 24, settled: 23, unresolved: 1, pending: 0 },
     unblinded: true,
   };
