@@ -8,7 +8,7 @@ import { CompactRange, leafHash } from '../../src/ledger/merkle.js';
 import { hashTree } from '../../src/manifest/hash.js';
 import { orderKey, type SlotKey, samplingSeed, shardOf, slotId } from '../../src/slots/slot.js';
 
-/** The vectors of docs/formats.md were computed by a Python program (hashlib, json); the code must meet them. */
+/** The vectors of docs/formats/vectors.md were computed by Python programs (hashlib, json); the code must meet them. */
 const tuple = z.tuple([z.string(), z.string(), z.int().nullable(), z.int(), z.string(), z.int()]);
 const vectors = z
   .object({
@@ -24,9 +24,9 @@ const vectors = z
   .parse(JSON.parse(await vectorBlock()));
 
 async function vectorBlock(): Promise<string> {
-  const text = await readFile('docs/formats.md', 'utf8');
+  const text = await readFile('docs/formats/vectors.md', 'utf8');
   const block = /```json vectors\n([\s\S]*?)\n```/.exec(text)?.[1];
-  if (block === undefined) throw new Error('docs/formats.md has no vector block');
+  if (block === undefined) throw new Error('docs/formats/vectors.md has no vector block');
   return block;
 }
 
@@ -34,7 +34,7 @@ function keyOf([queue, arm, trainingSeed, evaluationSeed, task, rep]: z.infer<ty
   return { queue, arm, trainingSeed, evaluationSeed, task, rep };
 }
 
-describe('vectors of docs/formats.md', () => {
+describe('vectors of docs/formats/vectors.md', () => {
   it('slot ids and shards', () => {
     for (const vector of vectors.slot) {
       expect(slotId(keyOf(vector.tuple))).toBe(vector.id);
