@@ -1,0 +1,84 @@
+"""Calls functions of verify/boundbook_verify.py for the tests: a JSON list of [function, arguments] on standard
+input, a JSON list of {"value": …} or {"refused": …} on standard output. Bytes travel as {"hex": …}."""
+
+import json
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "verify"))
+sys.dont_write_bytecode = True
+
+import boundbook_verify as verifier  # noqa: E402
+
+
+def open_note(data, keys):
+    """Text of a note and, for each signature that belongs to one of the keys, whether it verifies."""
+    note = verifier.parse_note(data)
+    known = [verifier.VerifierKey(key) for key in keys]
+    verdicts = []
+    for name, key_id, signature in note.signatures:
+        for key in known:
+            if name == key.name and key_id == verifier.note_key_id(key.name, key.blob):
+                verdicts.append(verifier.verify_ed25519(key.public_key, note.text.encode("utf-8"), signature))
+    return {"text": note.text, "names": [signature[0] for signature in note.signatures], "verified": verdicts}
+
+
+def read_checkpoint(text):
+    checkpoint = verifier.parse_checkpoint(text)
+    return {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex()}
+
+
+def roots_of(leaves):
+    """The root of each prefix of the list, from the empty one on, as hexadecimal digits."""
+    tree = verifier.Tree()
+    roots = [tree.root().hex()]
+    for leaf in leaves:
+        tree.append(verifier.leaf_hash(leaf))
+        roots.append(tree.root().hex())
+    return roots
+
+
+def canonical_double(bits):
+    """Canonical text of the double with these 64 bits (hexadecimal digits)."""
+    import struct
+
+    return verifier.canonical_text(struct.unpack(">d", bytes.fromhex(bits))[0])
+
+
+FUNCTIONS = {
+    "open_note": open_note,
+    "read_checkpoint": read_checkpoint,
+    "roots_of": roots_of,
+    "canonical_double": canonical_double,
+    "recode": lambda data: verifier.canonical_json(verifier.parse_json(data)),
+    "parse_canonical": verifier.parse_canonical,
+    "verify_ed25519": verifier.verify_ed25519,
+    "leaf_hash": verifier.leaf_hash,
+    "slot_id": verifier.slot_id,
+    "sampling_seed": verifier.sampling_seed,
+    "order_key": verifier.order_key,
+    "shard_of": verifier.shard_of,
+    "attempt_id": verifier.attempt_id,
+    "tree_digest": verifier.tree_digest,
+    "oms_root": verifier.oms_root,
+}
+
+
+def decode(value):
+    if isinstance(value, dict) and set(value) == {"hex"}:
+        return bytes.fromhex(value["hex"])
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    return value
+
+
+def answer(function, arguments):
+    try:
+        value = FUNCTIONS[function](*[decode(item) for item in arguments])
+    except verifier.Refusal as refusal:
+        return {"refused": str(refusal)}
+    return {"value": {"hex": value.hex()} if isinstance(value, bytes) else value}
+
+
+json.dump([answer(function, arguments) for function, arguments in json.load(sys.stdin)], sys.stdout)
