@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bytes, call, hasPython, NO_PYTHON, value } from './python.js';
 
@@ -16,7 +16,12 @@ type Vectors = {
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-const PAGE = readFileSync(new URL('../../docs/formats.md', import.meta.url), 'utf8');
+const PAGES = ['formats.md', 'formats/vectors.md'].map(
+  (name) => new URL(`../../docs/${name}`, import.meta.url),
+);
+const PAGE = PAGES.filter((page) => existsSync(page))
+  .map((page) => readFileSync(page, 'utf8'))
+  .join('');
 const vectors = JSON.parse(/```json vectors\n([\s\S]*?)```/.exec(PAGE)?.[1] ?? '') as Vectors;
 
 describe.skipIf(!hasPython)(`second verifier: vectors of docs/formats.md (${NO_PYTHON})`, () => {
