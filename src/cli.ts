@@ -2,7 +2,7 @@
 import { statSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
-import type { CommandContext, CommandDefinition } from './commands/command.js';
+import type { CommandContext, CommandDefinition, OptionValue } from './commands/command.js';
 import { COMMANDS } from './commands/registry.js';
 import { renderError } from './commands/render-error.js';
 import { BoundbookError, systemCode } from './core/errors.js';
@@ -62,15 +62,23 @@ function addCommand(program: Command, definition: CommandDefinition): void {
     .allowExcessArguments(false)
     .exitOverride();
   for (const option of definition.options) {
-    if (option.required === true) command.requiredOption(option.flags, option.description);
+    if (option.repeatable === true) command.option(option.flags, option.description, collect);
+    else if (option.required === true) command.requiredOption(option.flags, option.description);
     else command.option(option.flags, option.description);
   }
   command.option('--json', 'print one JSON document on stdout');
   command.action(async (...received: unknown[]) => {
-    const args = received.slice(0, -2).filter((value) => value !== undefined);
-    const options = command.opts<Record<string, string | boolean | undefined>>();
+    const args = received
+      .slice(0, -2)
+      .flat()
+      .filter((value) => value !== undefined);
+    const options = command.opts<Record<string, OptionValue>>();
     await execute(definition, args.map(String), options, program.opts<{ C?: string }>().C);
   });
+}
+
+function collect(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
 }
 
 function helpAfter(definition: CommandDefinition): string {
@@ -82,7 +90,7 @@ function helpAfter(definition: CommandDefinition): string {
 async function execute(
   definition: CommandDefinition,
   args: readonly string[],
-  options: Readonly<Record<string, string | boolean | undefined>>,
+  options: Readonly<Record<string, OptionValue>>,
   folder: string | undefined,
 ): Promise<void> {
   const { signal, force } = definition.interruptible === true ? catchSignals() : NEVER;

@@ -33,7 +33,12 @@ export interface OptionDefinition {
   readonly flags: string;
   readonly description: string;
   readonly required?: boolean;
+  /** May be given several times; the values then come as a list. */
+  readonly repeatable?: boolean;
 }
+
+/** What a flag came with: true without a value, a list when it is `repeatable`, undefined when it was not given. */
+export type OptionValue = string | boolean | readonly string[] | undefined;
 
 /**
  * One verb. The file that defines it imports types only at its top; `run` loads what it needs, so that `--help`
@@ -41,7 +46,7 @@ export interface OptionDefinition {
  */
 export interface CommandDefinition {
   readonly name: string;
-  /** In commander's notation: `<protocol>`, `[manifest]`. */
+  /** In commander's notation: `<protocol>`, `[manifest]`, `<file...>` for any number. */
   readonly args: string;
   readonly summary: string;
   readonly options: readonly OptionDefinition[];
@@ -52,7 +57,7 @@ export interface CommandDefinition {
   readonly next?: string;
   readonly run: (
     args: readonly string[],
-    options: Readonly<Record<string, string | boolean | undefined>>,
+    options: Readonly<Record<string, OptionValue>>,
     context: CommandContext,
   ) => Promise<CommandResult>;
 }

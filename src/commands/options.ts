@@ -1,8 +1,9 @@
 import { BoundbookError } from '../core/errors.js';
+import type { OptionValue } from './command.js';
 
 /** A whole-number flag, or the fallback when it is absent. @throws {BoundbookError} USAGE */
 export function integerOption(
-  value: string | boolean | undefined,
+  value: OptionValue,
   flag: string,
   range: { readonly min: number; readonly max: number },
 ): number | undefined {
@@ -21,7 +22,7 @@ export function integerOption(
 }
 
 /** A text flag. @throws {BoundbookError} USAGE when it came without a value */
-export function textOption(value: string | boolean | undefined, flag: string): string | undefined {
+export function textOption(value: OptionValue, flag: string): string | undefined {
   if (value === undefined) return undefined;
   if (typeof value !== 'string' || value === '') {
     throw new BoundbookError('USAGE', `${flag} needs a value`, { hint: 'See --help for its form.' });
@@ -29,10 +30,14 @@ export function textOption(value: string | boolean | undefined, flag: string): s
   return value;
 }
 
+/** A repeatable text flag; empty when it was not given. @throws {BoundbookError} USAGE for an empty value */
+export function listOption(value: OptionValue, flag: string): readonly string[] {
+  const values = Array.isArray(value) ? value : [value];
+  return values.flatMap((one: OptionValue) => textOption(one, flag) ?? []);
+}
+
 /** `i/n` with 0 ≤ i < n. @throws {BoundbookError} USAGE */
-export function shardOption(
-  value: string | boolean | undefined,
-): { index: number; count: number } | undefined {
+export function shardOption(value: OptionValue): { index: number; count: number } | undefined {
   if (value === undefined) return undefined;
   const match = typeof value === 'string' ? /^(\d{1,6})\/(\d{1,6})$/.exec(value) : null;
   const index = Number(match?.[1] ?? Number.NaN);

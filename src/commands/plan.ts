@@ -1,9 +1,9 @@
 import type { JsonValue } from '../core/json.js';
 import type { LoadedPlan } from '../planning/load.js';
 import type { PlanView } from '../planning/plan-text.js';
-import type { CommandContext, CommandDefinition } from './command.js';
+import type { CommandContext, CommandDefinition, OptionValue } from './command.js';
 
-type Options = Readonly<Record<string, string | boolean | undefined>>;
+type Options = Readonly<Record<string, OptionValue>>;
 
 export const command: CommandDefinition = {
   name: 'plan',

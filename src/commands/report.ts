@@ -1,7 +1,7 @@
 import type { Digest } from '../core/digest.js';
 import type { Format } from '../report/render.js';
 import type { ReportInput } from '../report/report-input.js';
-import type { CommandDefinition, CommandResult } from './command.js';
+import type { CommandDefinition, CommandResult, OptionValue } from './command.js';
 
 export const command: CommandDefinition = {
   name: 'report',
@@ -60,7 +60,7 @@ async function readInput<T>(
 }
 
 /** `--json` is the JSON form; asking for another one beside it is a contradiction. */
-async function formatOption(value: string | boolean | undefined, json: boolean): Promise<Format> {
+async function formatOption(value: OptionValue, json: boolean): Promise<Format> {
   const { BoundbookError } = await import('../core/errors.js');
   const { FORMATS } = await import('../report/render.js');
   const { textOption } = await import('./options.js');

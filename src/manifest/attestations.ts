@@ -32,7 +32,7 @@ const ENDINGS = { envelope: 'dsse.json', query: 'tsq', response: 'tsr' } as cons
   AttestationKind,
   string
 >;
-const FILE_NAME = /^([0-9a-f]{16,64})\.([A-Za-z0-9_-]{1,64})\.(dsse\.json|tsq|tsr)$/;
+const FILE_NAME = /^([0-9a-f]{16,64})\.([A-Za-z0-9_-]{1,40})\.(dsse\.json|tsq|tsr)$/;
 const SUBJECT_DIGITS = 16;
 
 interface Common {
