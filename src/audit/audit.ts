@@ -1,18 +1,13 @@
-import { basename, resolve } from 'node:path';
-import { BoundbookError } from '../core/errors.js';
-import { LEDGER_FOLDER } from '../ledger/book.js';
 import { Findings } from './finding.js';
-import { damageNote, type KnownHead } from './head.js';
+import type { KnownHead } from './head.js';
 import { auditLedger, type LedgerAudit } from './ledger-audit.js';
-import { findOrphans, findWorkOrphans, unreadable } from './leftovers.js';
 import { type Circumstances, checkedLines, notCheckedLines, orderLines, remarkLines } from './limits.js';
-import { ObjectStream } from './object-stream.js';
 import { ObjectShelf } from './objects.js';
 import { SchemaShelf } from './plan.js';
-import { AuditReader } from './reader.js';
 import { auditReport, type ReportFile } from './report-audit.js';
 import type { AuditResult } from './result.js';
-import { otherLedgers, readSchemas, readSubject, type Subject } from './subject.js';
+import type { AuditSource } from './source.js';
+import { openWorkspaceSource } from './workspace-source.js';
 
 export interface AuditOptions {
   /** The ledger's folder, when it is not the manifest's own below `ledger/`. */
@@ -24,12 +19,10 @@ export interface AuditOptions {
 }
 
 /**
- * Audits a manifest's ledger: recomputes everything that follows from manifest, entries and objects, and lists every
- * difference.
+ * Audits a manifest's ledger in a workspace.
  *
  * @param selector what a person writes for a manifest, see `loadManifest`
- * @throws {BoundbookError} what keeps an audit from beginning: MANIFEST_NOT_FOUND, LEDGER_NOT_FOUND, LEDGER_FOREIGN,
- * LEDGER_BUSY, FILE_UNREADABLE and the like.
+ * @throws {BoundbookError} as {@link openWorkspaceSource}
  */
 export async function audit(
   root: string,
@@ -37,90 +30,78 @@ export async function audit(
   options: AuditOptions = {},
 ): Promise<AuditResult> {
   const findings = new Findings();
-  const subject = await readSubject(root, selector, options.ledger, findings);
-  const schemas =
-    subject.identified === null
-      ? null
-      : new SchemaShelf(subject.identified.manifest, await readSchemas(root, subject.identified.manifest));
-  const reader = AuditReader.open(subject.folder);
+  const source = await openWorkspaceSource(root, selector, options.ledger, findings);
   try {
-    for (const error of reader.damage) findings.add(damageNote(error));
-    const shelf = new ObjectShelf(reader, findings, new ObjectStream(reader, reader));
-    const workFolders = new Set(reader.workFolders());
-    const ledger = auditLedger({
-      manifest: subject.identified,
-      schemas,
-      source: reader,
-      shelf,
-      findings,
-      knownHead: options.head ?? null,
-      workFolders,
-    });
-    for (const other of await otherLedgers(root, subject)) {
-      const message = `${LEDGER_FOLDER}/${other} is a second ledger of the same manifest`;
-      findings.add({ code: 'LEDGER_SECOND', where: { file: `${LEDGER_FOLDER}/${other}` }, message });
-    }
-    const compared = compareReport(options.report, subject, ledger, reader, findings);
-    const orphans = listOrphans(reader, shelf, findings);
-    const grown = reader.hasGrown(ledger.head.size);
-    const foreign = grown ? [] : findWorkOrphans(workFolders, findings);
-    const circumstances: Circumstances = {
-      protocol: subject.identified?.manifest.protocol ?? null,
-      audit: ledger,
-      schemas,
-      headGiven: options.head !== undefined,
-      reportGiven: options.report !== undefined,
-      grown,
-    };
-    return conclude(subject, ledger, findings, circumstances, {
-      objects: shelf.size,
-      orphans: [...orphans, ...foreign],
-      report: compared,
-    });
+    return auditSource(source, options, findings);
   } finally {
-    reader.close();
+    source.close();
   }
+}
+
+/**
+ * Recomputes everything that follows from manifest, entries and objects, and lists every difference.
+ *
+ * @param findings what was found while the source was opened; more is added
+ */
+export function auditSource(source: AuditSource, options: AuditOptions, findings: Findings): AuditResult {
+  const { identified, ledger } = source;
+  const schemas =
+    identified === null ? null : new SchemaShelf(identified.manifest, ledger.schemas(identified.manifest));
+  const shelf = new ObjectShelf(ledger.objects, findings);
+  const replayed = auditLedger({
+    manifest: identified,
+    schemas,
+    source: ledger,
+    shelf,
+    findings,
+    knownHead: options.head ?? null,
+    workFolders: source.workFolders,
+  });
+  const compared = compareReport(options.report, source, replayed, findings);
+  const { remarks, grown } = source.conclude(replayed, shelf, findings);
+  const circumstances: Circumstances = {
+    protocol: identified?.manifest.protocol ?? null,
+    audit: replayed,
+    schemas,
+    headGiven: options.head !== undefined,
+    reportGiven: options.report !== undefined,
+    grown,
+  };
+  return conclude(source, replayed, findings, circumstances, {
+    objects: shelf.size,
+    remarks,
+    report: compared,
+  });
 }
 
 function compareReport(
   report: ReportFile | undefined,
-  { identified }: Subject,
+  { identified, ledger }: AuditSource,
   { fold, head }: LedgerAudit,
-  source: AuditReader,
   findings: Findings,
 ): string | null {
   if (report === undefined) return null;
   if (identified !== null && fold !== null) {
     const { context } = fold;
-    return auditReport(report, { identified, context, source, size: head.size, findings });
+    return auditReport(report, { identified, context, source: ledger, size: head.size, findings });
   }
   const message = 'the report cannot be rebuilt: there is no plan to rebuild it from';
   findings.add({ code: 'REPORT_FORM', where: { file: report.name }, message });
   return null;
 }
 
-function listOrphans(reader: AuditReader, shelf: ObjectShelf, findings: Findings): readonly string[] {
-  try {
-    return findOrphans(reader, shelf, findings);
-  } catch (error) {
-    if (!(error instanceof BoundbookError)) throw error;
-    unreadable(error, findings);
-    return [];
-  }
-}
-
 function conclude(
-  subject: Subject,
+  source: AuditSource,
   ledger: LedgerAudit,
   findings: Findings,
   circumstances: Circumstances,
   extent: {
     readonly objects: number;
-    readonly orphans: readonly string[];
+    readonly remarks: readonly string[];
     readonly report: string | null;
   },
 ): AuditResult {
-  const { identified, file, folder } = subject;
+  const { identified, manifestFile, ledgerName } = source;
   const manifest = identified?.manifest;
   return {
     schema: 'boundbook/audit/1',
@@ -129,9 +110,9 @@ function conclude(
       digest: identified?.digest ?? null,
       name: manifest?.name ?? null,
       revision: manifest?.revision ?? null,
-      file,
+      file: manifestFile,
     },
-    ledger: { name: basename(resolve(folder)), head: ledger.head },
+    ledger: { name: ledgerName, head: ledger.head },
     coverage: ledger.fold?.slots.counts() ?? null,
     findings: findings.list(ledger.fold?.outcomesVisible ?? false),
     omitted: findings.omitted,
@@ -139,7 +120,7 @@ function conclude(
       ...checkedLines(circumstances, extent.objects),
       ...(extent.report === null ? [] : [extent.report]),
     ],
-    remarks: [...remarkLines(ledger), ...extent.orphans],
+    remarks: [...remarkLines(ledger), ...extent.remarks],
     order: orderLines(ledger),
     notChecked: notCheckedLines(circumstances),
   };

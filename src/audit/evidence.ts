@@ -107,16 +107,12 @@ export class EvidenceCheck {
    */
   stage(entry: StageEntry, work: Work | null, candidate: Digest | null): void {
     const where = { seq: entry.seq, slot: entry.slot };
-    const { result, objects } = entry;
+    const { result } = entry;
     this.#form(entry, where);
     if (work !== null) {
       if (result.kind === 'candidate') this.#candidate(entry, result, work, where);
       else if (result.kind === 'report') this.#report(result, work, where);
       else this.#failure(entry, result, work, candidate, where);
-    }
-    for (const name in objects) {
-      const digest = objects[name];
-      if (digest !== undefined) this.#shelf.check(digest, { ...where, pointer: `/objects/${name}` });
     }
   }
 
@@ -167,7 +163,6 @@ export class EvidenceCheck {
 
   #candidate(entry: StageEntry, { candidate }: Result<'candidate'>, work: Work, where: Place): void {
     const place = { ...where, pointer: '/result/candidate' };
-    this.#shelf.check(candidate, place);
     const { runner } = this.#protocol;
     const { response } = entry.objects;
     if (runner.adapter !== 'openai' || response === undefined) return;
@@ -197,7 +192,6 @@ export class EvidenceCheck {
       if (report !== null) this.#commandReport(report, result, work, where);
       return;
     }
-    this.#shelf.check(result.report, named);
     this.regraded++;
     const place = { ...where, pointer: '/result/candidate' };
     const grade = this.#grades.get(`${planKey(work)}\0${result.candidate}`, () =>

@@ -13,12 +13,7 @@ import type { ObjectShelf } from './objects.js';
 import { checkOpening, rebuildPlan, type SchemaShelf } from './plan.js';
 import { checkSession } from './sessions.js';
 import { SlotEvidence } from './slot-evidence.js';
-
-/** The rows of a ledger as they lie there. */
-export interface RowSource {
-  /** @throws {BoundbookError} LEDGER_DAMAGED with the position up to which it could be read. */
-  rows(from?: number): Iterable<LedgerRow>;
-}
+import type { RowSource } from './source.js';
 
 export interface LedgerAuditSetting {
   /** null when there is none that could be read; then only the chain is judged. */
@@ -124,15 +119,13 @@ class Replay {
   #judge(entry: Entry): void {
     const { shelf, findings, workFolders } = this.#setting;
     this.#lastTime = entry.time;
+    shelf.meet(entry);
     if (this.#firstTime === null) this.#begin(entry);
     if (entry.type === 'attempt.started') {
       this.#firstAttempt ??= { seq: entry.seq, time: entry.time };
       workFolders.delete(entry.attempt);
     }
     if (entry.type === 'gate.passed') workFolders.delete(`services-${entry.session}`);
-    if (entry.type === 'service.started' && entry.effective !== null) {
-      shelf.check(entry.effective, { seq: entry.seq, pointer: '/effective' });
-    }
     if (this.#fold === null) return;
     checkSession(entry, this.#fold, findings);
     this.#slots?.check(entry);
@@ -164,7 +157,7 @@ class Replay {
       findings.add({ code: 'UNLAWFUL', clause: 'law 1', where: { seq: entry.seq }, message });
       return;
     }
-    checkOpening(entry, manifest, shelf, findings);
+    checkOpening(entry, manifest, findings);
     const plan = rebuildPlan(entry, manifest, shelf, findings);
     if (plan === null) return;
     const { protocol } = plan.context;

@@ -1,6 +1,5 @@
 import { type Digest, hexOf } from '../core/digest.js';
 import { assertContent } from '../ledger/objects.js';
-import type { ObjectSource } from './objects.js';
 
 /** Objects in the order in which they were written; nothing about them is trusted. */
 export interface ObjectPages {
@@ -16,6 +15,12 @@ export interface StreamedObject {
   readonly bytes: Buffer | null;
 }
 
+/** Finds any object by its digest. */
+export interface ObjectLookup {
+  /** The bytes, checked against the digest; null when there is none. @throws {BoundbookError} OBJECT_ALTERED and the like. */
+  findObject(digest: Digest): Buffer | null;
+}
+
 const PAGE = 256;
 /** How many objects are held that no entry has asked for yet. */
 const WINDOW = 1024;
@@ -24,14 +29,14 @@ const WINDOW = 1024;
  * Objects are written with the entries that name them, so a replay meets them in nearly the same order: reading them one
  * after the other is several times faster than looking each one up. What is not met in a small window is looked up.
  */
-export class ObjectStream implements ObjectSource {
+export class ObjectStream implements ObjectLookup {
   readonly #pages: ObjectPages;
-  readonly #lookup: ObjectSource;
+  readonly #lookup: ObjectLookup;
   readonly #window = new Map<string, Buffer>();
   #position = 0;
   #ended = false;
 
-  constructor(pages: ObjectPages, lookup: ObjectSource) {
+  constructor(pages: ObjectPages, lookup: ObjectLookup) {
     this.#pages = pages;
     this.#lookup = lookup;
   }

@@ -19,7 +19,6 @@ export interface RebuiltPlan {
 export function checkOpening(
   opened: EntryOf<'ledger.opened'>,
   { manifest, digest }: IdentifiedManifest,
-  shelf: ObjectShelf,
   findings: Findings,
 ): void {
   const where = { seq: opened.seq };
@@ -40,7 +39,6 @@ export function checkOpening(
       evidence: { expected: opened.manifest, actual: opened.manifest_object },
     });
   }
-  shelf.check(opened.manifest_object, { ...where, pointer: '/manifest_object' });
   checkTaskObjects(opened, manifest, findings);
   if (!manifest.execution_ready) {
     findings.add({

@@ -1,0 +1,40 @@
+import type { LedgerRow } from '../ledger/chain.js';
+import type { IdentifiedManifest, Manifest } from '../manifest/manifest.js';
+import type { Findings } from './finding.js';
+import type { LedgerAudit } from './ledger-audit.js';
+import type { ObjectShelf, ObjectSource } from './objects.js';
+
+/** The rows of a ledger as they lie there. */
+export interface RowSource {
+  /** @throws {BoundbookError} LEDGER_DAMAGED with the position up to which it could be read. */
+  rows(from?: number): Iterable<LedgerRow>;
+}
+
+/** One ledger, wherever it lies: a folder of a workspace, or a part of a bundle. Nothing about it is trusted. */
+export interface LedgerSource extends RowSource {
+  readonly objects: ObjectSource;
+  /** The report schemas that a manifest binds, by binding name, as far as they are at hand. */
+  schemas(manifest: Manifest): ReadonlyMap<string, Uint8Array>;
+}
+
+/** What is to be audited. The same judges look at all of it, whatever it is read from. */
+export interface AuditSource {
+  /** null when no manifest can be read; then only the chain is judged. */
+  readonly identified: IdentifiedManifest | null;
+  /** The manifest's file name. */
+  readonly manifestFile: string;
+  readonly ledgerName: string;
+  readonly ledger: LedgerSource;
+  /** Names in the work folder; those that belong to an attempt or a session are removed while the entries go by. */
+  readonly workFolders: Set<string>;
+  /** Looks at what lies beside the entries, once these were replayed. */
+  conclude(audit: LedgerAudit, shelf: ObjectShelf, findings: Findings): Surroundings;
+  close(): void;
+}
+
+/** What was met beside the entries that is no finding. */
+export interface Surroundings {
+  readonly remarks: readonly string[];
+  /** The ledger grew while it was audited. */
+  readonly grown: boolean;
+}
