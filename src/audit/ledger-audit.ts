@@ -11,9 +11,9 @@ import type { Findings } from './finding.js';
 import { HeadCheck, type KnownHead } from './head.js';
 import type { ObjectShelf } from './objects.js';
 import { checkOpening, rebuildPlan, type SchemaShelf } from './plan.js';
+import type { RowSource } from './row-source.js';
 import { checkSession } from './sessions.js';
 import { SlotEvidence } from './slot-evidence.js';
-import type { RowSource } from './source.js';
 
 export interface LedgerAuditSetting {
   /** null when there is none that could be read; then only the chain is judged. */

@@ -15,7 +15,7 @@ import { renderReport } from '../report/render.js';
 import type { Report } from '../report/value.js';
 import { differences, shorten } from './difference.js';
 import type { Findings } from './finding.js';
-import type { RowSource } from './source.js';
+import type { RowSource } from './row-source.js';
 
 /** How many differing places of one report are listed. */
 const MAX_DIFFERENCES = 1000;

@@ -1,14 +1,8 @@
-import type { LedgerRow } from '../ledger/chain.js';
 import type { IdentifiedManifest, Manifest } from '../manifest/manifest.js';
 import type { Findings } from './finding.js';
 import type { LedgerAudit } from './ledger-audit.js';
 import type { ObjectShelf, ObjectSource } from './objects.js';
-
-/** The rows of a ledger as they lie there. */
-export interface RowSource {
-  /** @throws {BoundbookError} LEDGER_DAMAGED with the position up to which it could be read. */
-  rows(from?: number): Iterable<LedgerRow>;
-}
+import type { RowSource } from './row-source.js';
 
 /** One ledger, wherever it lies: a folder of a workspace, or a part of a bundle. Nothing about it is trusted. */
 export interface LedgerSource extends RowSource {
