@@ -74,7 +74,17 @@ const drafts = {
       .record(z.string(), digest)
       .describe('binding name of each task file and its bytes as an object'),
     carries: ledgerState
-      .extend({ manifest: digest, ledger: hex32 })
+      .extend({
+        manifest: digest,
+        ledger: hex32,
+        again: z
+          .int()
+          .min(0)
+          .describe(
+            'slots that were closed there and are planned here under other conditions: they are executed again',
+          ),
+        dropped: z.int().min(0).describe('slots that were closed there and are not planned here'),
+      })
       .nullable()
       .describe('the ledger of the superseded plan whose closed slots are carried over'),
     restored: ledgerState

@@ -1,9 +1,10 @@
 import type { AttemptKind, Violation } from '../attempts/machine.js';
 import type { Attribution } from '../attempts/rules.js';
+import { type Obstacle, obstacles } from './completeness.js';
 import { type Entry, type EntryOf, toSlotEvent } from './entries.js';
 import type { PlanContext } from './plan-index.js';
 import { SessionBook, serviceSeconds, sessionSeconds } from './sessions.js';
-import { type AttemptEffort, isComplete, SlotBook } from './slot-book.js';
+import { type AttemptEffort, SlotBook } from './slot-book.js';
 
 export interface FoldViolation extends Violation {
   /** The entry that breaks the rule. */
@@ -27,6 +28,17 @@ export interface Deviation {
   readonly detail: string | null;
 }
 
+/** B9: a change made in mid-run, as a person noted it. */
+export interface NotedDeviation {
+  readonly seq: number;
+  readonly time: string;
+  readonly text: string;
+  readonly selector: EntryOf<'deviation.noted'>['selector'];
+  readonly slots: EntryOf<'deviation.noted'>['slots'];
+  /** Noted when outcomes could be read already. */
+  readonly afterUnblinding: boolean;
+}
+
 const PLANNED_ENDS: ReadonlySet<string> = new Set(['finished', 'limit', 'signal']);
 
 /**
@@ -40,9 +52,14 @@ export class LedgerFold {
   readonly #attempts: Record<AttemptKind, number> = { first: 0, replacement: 0, regrade: 0 };
   readonly #attributions: Record<Attribution, number> = { infrastructure: 0, model: 0, undetermined: 0 };
   readonly #deviations: Deviation[] = [];
+  readonly #noted: NotedDeviation[] = [];
   #recovered = 0;
   #opened: EntryOf<'ledger.opened'> | null = null;
   #unblinded: EntryOf<'unblinded'> | null = null;
+  #amended: EntryOf<'amended'> | null = null;
+  #startedAfterUnblinding = 0;
+  /** Nothing but the opening and what it carries was met so far. */
+  #isHead = true;
   #lastTime: string | null = null;
   #next = 0;
 
@@ -69,6 +86,26 @@ export class LedgerFold {
     return this.#unblinded;
   }
 
+  /** The entry by which another revision of the plan took its place. */
+  get amended(): EntryOf<'amended'> | null {
+    return this.#amended;
+  }
+
+  /** Whether nothing may be started any more: outcomes were unblinded completely, or the plan was amended (P22). */
+  get isSealed(): boolean {
+    return this.#amended !== null || (this.#unblinded !== null && !this.#unblinded.partial);
+  }
+
+  /** Why outcomes may not be read as those of a complete plan; empty when they may be. */
+  obstacles(): readonly Obstacle[] {
+    return obstacles({ slots: this.slots, protocol: this.context.protocol, amended: this.#amended });
+  }
+
+  /** Attempts started when outcomes could be read already: exploratory, like all that rests on them (P22). */
+  get startedAfterUnblinding(): number {
+    return this.#startedAfterUnblinding;
+  }
+
   /** Whether outcomes may be shown: the protocol does not blind them, or they were unblinded (law 8). */
   get outcomesVisible(): boolean {
     return this.context.protocol.blinding === 'none' || this.#unblinded !== null;
@@ -91,6 +128,10 @@ export class LedgerFold {
 
   get deviations(): readonly Deviation[] {
     return this.#deviations;
+  }
+
+  get noted(): readonly NotedDeviation[] {
+    return this.#noted;
   }
 
   /**
@@ -132,6 +173,7 @@ export class LedgerFold {
   }
 
   #applyTyped(entry: Entry): Violation | null {
+    if (entry.type !== 'ledger.opened' && entry.type !== 'slot.carried') this.#isHead = false;
     switch (entry.type) {
       case 'ledger.opened':
         return this.#open(entry);
@@ -147,6 +189,12 @@ export class LedgerFold {
         return this.#pause(entry);
       case 'unblinded':
         return this.#unblind(entry);
+      case 'slot.carried':
+        return this.#carry(entry);
+      case 'amended':
+        return this.#amend(entry);
+      case 'deviation.noted':
+        return this.#note(entry);
       case 'attempt.started':
         return this.#start(entry);
       default:
@@ -186,8 +234,10 @@ export class LedgerFold {
     if (this.#unblinded !== null)
       return forbid('P22', `outcomes were unblinded before, by entry ${this.#unblinded.seq}`);
     this.#unblinded = entry;
-    if (!entry.partial && !isComplete(this.slots.counts())) {
-      return forbid('P22', 'slots were not closed, and the unblinding is not marked as partial');
+    const [obstacle] = entry.partial ? [] : this.obstacles();
+    if (obstacle !== undefined) {
+      const { clause, where, message } = obstacle;
+      return forbid(clause, `the unblinding is not marked as partial, although in ${where}: ${message}`);
     }
     const { planned, settled, unresolved, pending, open } = this.slots.total();
     const agree =
@@ -198,11 +248,39 @@ export class LedgerFold {
     return agree ? null : forbid('P22', 'its counts are not those of the ledger');
   }
 
+  /** A slot that was closed under the superseded plan stands at the head of the ledger or nowhere (P22). */
+  #carry(entry: EntryOf<'slot.carried'>): Violation | null {
+    if (this.#opened === null || this.#opened.carries === null)
+      return forbid('P22', 'the opening of this ledger carries nothing');
+    return this.#isHead
+      ? this.slots.carry(entry)
+      : forbid('P22', 'slots are carried directly after the opening of the ledger');
+  }
+
+  #amend(entry: EntryOf<'amended'>): Violation | null {
+    if (this.#amended !== null)
+      return forbid('P22', `the plan was amended before, by entry ${this.#amended.seq}`);
+    if (entry.successor === this.context.manifest) return forbid('P22', 'a plan does not succeed itself');
+    const { revision } = this.context.protocol;
+    if (entry.revision <= revision)
+      return forbid('P22', `revision ${entry.revision} does not follow revision ${revision}`);
+    this.#amended = entry;
+    return null;
+  }
+
+  #note({ seq, time, text, selector, slots }: EntryOf<'deviation.noted'>): Violation | null {
+    if (slots.count > this.context.plan.count)
+      return forbid('B9', `it touches ${slots.count} slots of a plan of ${this.context.plan.count}`);
+    this.#noted.push({ seq, time, text, selector, slots, afterUnblinding: this.#unblinded !== null });
+    return null;
+  }
+
   #start(entry: EntryOf<'attempt.started'>): Violation | null {
-    if (this.#isSealed()) return forbid('P22', 'nothing is started after a complete unblinding');
+    if (this.isSealed) return forbid('P22', `nothing is started after ${this.#seal()}`);
     const violation = this.sessions.mayStart(entry.session) ?? this.slots.start(entry);
     if (violation !== null) return violation;
     this.#attempts[entry.kind]++;
+    if (this.#unblinded !== null) this.#startedAfterUnblinding++;
     this.sessions.touch(entry.session, entry);
     return null;
   }
@@ -224,22 +302,23 @@ export class LedgerFold {
   #forbidden(entry: Entry): Violation | null {
     if (entry.type === 'attribution.recorded' && entry.by === 'adjudicator') {
       if (entry.reason === null) return forbid('P14', 'an adjudicator gives a reason');
-      return entry.late === (this.#unblinded !== null)
+      if (entry.late !== (this.#unblinded !== null))
+        return forbid('P14', 'late means: recorded after unblinding');
+      return this.#amended === null || entry.late
         ? null
-        : forbid('P14', 'late means: recorded after unblinding');
+        : forbid('P22', 'the plan was amended: its outcomes were carried as they are');
     }
     if (entry.type === 'attribution.recorded' && entry.late)
       return forbid('P14', 'only an adjudicator can be late');
     if (entry.type === 'attempt.recovered' && this.sessions.get(entry.session) === undefined) {
       return forbid('law 1', `session ${entry.session} never passed the gate`);
     }
-    return this.#isSealed()
-      ? forbid('P22', 'nothing but late attributions follows a complete unblinding')
-      : null;
+    return this.isSealed ? forbid('P22', `nothing but late attributions follows ${this.#seal()}`) : null;
   }
 
-  #isSealed(): boolean {
-    return this.#unblinded !== null && !this.#unblinded.partial;
+  /** What sealed the ledger, in words. */
+  #seal(): string {
+    return this.#amended === null ? 'a complete unblinding' : 'the amendment of the plan';
   }
 }
 

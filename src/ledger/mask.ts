@@ -1,6 +1,6 @@
 import type { SlotState } from '../attempts/machine.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
-import type { Entry } from './entries.js';
+import type { Entry, EntryOf } from './entries.js';
 
 /** Stands for what is not shown before unblinding (law 8). */
 export const MASK = '(masked until unblinding)';
@@ -16,6 +16,7 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
   if (type === 'attempt.started')
     return { ...asJson(entry), candidate: entry.candidate === null ? null : MASK };
   if (state === null || !('slot' in entry)) return asJson(entry);
+  if (entry.type === 'slot.carried') return maskCarried(entry);
   if (bearsOutcome(entry, state)) {
     const shown = type === 'slot.settled' ? type : MASK;
     return { seq, prev, time, type: shown, slot: entry.slot, masked: true };
@@ -28,6 +29,12 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
     objects: Object.fromEntries(Object.keys(entry.objects).map((name) => [name, MASK])),
     ...(result.kind === 'failure' ? {} : { usage: MASK, finish_reason: MASK }),
   };
+}
+
+/** That a slot is settled or unresolved is shown, as it is for others; neither its value nor what it rests on is. */
+function maskCarried(entry: EntryOf<'slot.carried'>): JsonObject {
+  if (entry.outcome.kind === 'unresolved') return asJson(entry);
+  return { ...asJson(entry), outcome: { kind: entry.outcome.kind, value: MASK } };
 }
 
 /** The state of a slot as it may be shown while outcomes are blinded. */

@@ -1,9 +1,16 @@
-import { PLANNED, type SlotRules, type SlotState, step, type Violation } from '../attempts/machine.js';
+import {
+  attemptId,
+  PLANNED,
+  type SlotRules,
+  type SlotState,
+  step,
+  type Violation,
+} from '../attempts/machine.js';
 import type { SlotKey } from '../slots/slot.js';
 import { addEffort, type Effort, NO_EFFORT, splitEffort, stageEffort } from './costs.js';
 import { type Entry, type EntryOf, toSlotEvent } from './entries.js';
 import { type PlanContext, PlanIndex, slotRules } from './plan-index.js';
-import { type LiveSlot, SettledSlot } from './slot-records.js';
+import { type CarriedSlot, carriedState, type LiveSlot, SettledSlot } from './slot-records.js';
 
 export interface StateCounts {
   readonly planned: number;
@@ -45,6 +52,13 @@ export interface AttemptEffort {
   readonly open: Effort;
 }
 
+/** Slots that were closed in the superseded plan's ledger, and the attempts that were started for them there. */
+export interface CarriedCounts {
+  readonly settled: number;
+  readonly unresolved: number;
+  readonly attempts: number;
+}
+
 type Bucket = 'open' | 'settled' | 'unresolved';
 
 const STATES = ['planned', 'pending', 'open', 'settled', 'unresolved'] as const;
@@ -56,9 +70,11 @@ export class SlotBook {
   readonly #planned: ReadonlyMap<string, number>;
   readonly #live = new Map<string, LiveSlot>();
   readonly #settled = new Map<string, SettledSlot>();
+  readonly #carried = new Map<string, CarriedSlot>();
   readonly #counts = new Map<string, Record<Bucket, number>>();
   #used = NO_EFFORT;
   #unused = NO_EFFORT;
+  #carriedCounts: CarriedCounts = { settled: 0, unresolved: 0, attempts: 0 };
 
   constructor(context: PlanContext) {
     this.#context = context;
@@ -67,8 +83,27 @@ export class SlotBook {
     for (const queue of this.#planned.keys()) this.#counts.set(queue, { open: 0, settled: 0, unresolved: 0 });
   }
 
+  /** Takes over a slot that was closed elsewhere, when it is planned and nothing is known of it yet (P22). */
+  carry(entry: EntryOf<'slot.carried'>): Violation | null {
+    const { slot, attempts, outcome } = entry;
+    if (this.isTouched(slot)) return forbid('law 3', `slot ${slot} is closed or under way already`);
+    const live = this.#plan(entry);
+    if ('clause' in live) return live;
+    const violation = carriedViolation(entry, live.rules);
+    if (violation !== null) return violation;
+    this.#carried.set(slot, { index: live.index, attempts, outcome });
+    this.#carriedCounts = {
+      ...this.#carriedCounts,
+      [outcome.kind]: this.#carriedCounts[outcome.kind] + 1,
+      attempts: this.#carriedCounts.attempts + attempts,
+    };
+    this.#count(live.queue, null, outcome.kind);
+    return null;
+  }
+
   /** Starts an attempt, when the slot is planned and the attempt is due. */
   start(entry: EntryOf<'attempt.started'>): Violation | null {
+    if (this.#carried.has(entry.slot)) return refuseCarried(entry.slot);
     const settled = this.#settled.get(entry.slot);
     if (settled !== undefined) return this.#refuse(settled, entry.slot, entry);
     const touched = this.#live.get(entry.slot);
@@ -88,6 +123,7 @@ export class SlotBook {
 
   /** Takes any other entry that names a slot. */
   proceed(slot: string, entry: Entry): Violation | null {
+    if (this.#carried.has(slot)) return refuseCarried(slot);
     const settled = this.#settled.get(slot);
     if (settled !== undefined) return this.#refuse(settled, slot, entry);
     const live = this.#live.get(slot);
@@ -105,7 +141,18 @@ export class SlotBook {
 
   /** The state of a slot; planned when nothing was started for it. */
   state(slot: string): SlotState {
+    const carried = this.#carried.get(slot);
+    if (carried !== undefined) return carriedState(slot, carried);
     return this.#live.get(slot)?.state ?? this.#settled.get(slot)?.toState(slot) ?? PLANNED;
+  }
+
+  /** What was carried over for a slot; null for a slot that is this ledger's own. */
+  carriedSlot(slot: string): CarriedSlot | null {
+    return this.#carried.get(slot) ?? null;
+  }
+
+  get carried(): CarriedCounts {
+    return this.#carriedCounts;
   }
 
   /** The session that runs a slot's present attempt; null when the slot is not under way. */
@@ -115,7 +162,7 @@ export class SlotBook {
 
   /** The key of a touched slot; null for any other. */
   key(slot: string): SlotKey | null {
-    const record = this.#live.get(slot) ?? this.#settled.get(slot);
+    const record = this.#live.get(slot) ?? this.#settled.get(slot) ?? this.#carried.get(slot);
     return record === undefined ? null : this.#index.keyAt(record.index);
   }
 
@@ -123,13 +170,15 @@ export class SlotBook {
   value(slot: string): number | null {
     const settled = this.#settled.get(slot);
     if (settled !== undefined) return settled.value;
+    const carried = this.#carried.get(slot);
+    if (carried !== undefined) return carried.outcome.kind === 'settled' ? carried.outcome.value : null;
     const state = this.#live.get(slot)?.state;
     return state?.phase === 'settled' ? state.value : null;
   }
 
-  /** Whether an attempt was ever started for a slot: the cheap question of whoever looks for work. */
+  /** Whether anything is known of a slot, here or carried over: the cheap question of whoever looks for work. */
   isTouched(slot: string): boolean {
-    return this.#settled.has(slot) || this.#live.has(slot);
+    return this.#settled.has(slot) || this.#live.has(slot) || this.#carried.has(slot);
   }
 
   /** Slots that were started and are not closed: work to finish, or to recover. */
@@ -140,6 +189,7 @@ export class SlotBook {
     }
   }
 
+  /** Unresolved slots of this ledger's own; carried ones are closed for good. */
   *unresolved(): Generator<TouchedSlot> {
     for (const [slot, { index, state }] of this.#live) {
       const key = state.phase === 'unresolved' ? this.#index.keyAt(index) : null;
@@ -149,6 +199,12 @@ export class SlotBook {
 
   /** What became of every touched slot; an open one is still pending. */
   *outcomes(): Generator<SlotOutcome> {
+    for (const { index, outcome } of this.#carried.values()) {
+      const key = this.#index.keyAt(index);
+      if (key === null) continue;
+      if (outcome.kind === 'settled') yield { key, state: 'settled', value: outcome.value };
+      else yield { key, state: 'unresolved' };
+    }
     for (const { index, value } of this.#settled.values()) {
       const key = this.#index.keyAt(index);
       if (key !== null) yield { key, state: 'settled', value };
@@ -197,7 +253,7 @@ export class SlotBook {
     return { used, unused, open };
   }
 
-  #plan(entry: EntryOf<'attempt.started'>): LiveSlot | Violation {
+  #plan(entry: EntryOf<'attempt.started' | 'slot.carried'>): LiveSlot | Violation {
     const key = toKey(entry);
     const index = this.#index.indexOf(key);
     if (index === null) return forbid('law 1', `slot ${entry.slot} is not in the plan`);
@@ -235,9 +291,28 @@ export class SlotBook {
   }
 }
 
-/** Whether outcomes may be read: every confirmatory slot is closed and no attempt is under way anywhere (P22). */
-export function isComplete(counts: readonly QueueCounts[]): boolean {
-  return counts.every(({ role, pending, open }) => open === 0 && (role === 'exploratory' || pending === 0));
+/** The parts of a carried outcome must fit each other and the plan; what it was is for the other ledger to say. */
+function carriedViolation(
+  { slot, attempts, outcome }: EntryOf<'slot.carried'>,
+  { replacements, regrades, reward }: SlotRules,
+): Violation | null {
+  if (attempts > 1 + replacements + regrades) {
+    return forbid('P13', `the plan allows ${1 + replacements + regrades} attempts, not ${attempts}`);
+  }
+  if (outcome.kind === 'unresolved') return null;
+  const { value, basis } = outcome;
+  const last = attemptId(slot, attempts);
+  if (basis.attempt !== last) return forbid('law 3', `the last of ${attempts} attempts is ${last}`);
+  if (basis.kind === 'model_failure') {
+    return value === 0 ? null : forbid('P14', `a model failure with nothing to grade counts 0, not ${value}`);
+  }
+  return value >= reward.min && value <= reward.max
+    ? null
+    : forbid('P11', `the reward ${value} lies outside [${reward.min}, ${reward.max}]`);
+}
+
+function refuseCarried(slot: string): Violation {
+  return forbid('P22', `slot ${slot} was closed under the superseded plan and carried: nothing follows here`);
 }
 
 function stepLive(live: LiveSlot, entry: Entry): Violation | null {
@@ -253,7 +328,7 @@ function bucketOf({ phase }: SlotState): Bucket {
   return phase === 'settled' || phase === 'unresolved' ? phase : 'open';
 }
 
-function toKey({ key }: EntryOf<'attempt.started'>): SlotKey {
+function toKey({ key }: EntryOf<'attempt.started' | 'slot.carried'>): SlotKey {
   const { queue, arm, training_seed, evaluation_seed, task, rep } = key;
   return { queue, arm, trainingSeed: training_seed, evaluationSeed: evaluation_seed, task, rep };
 }

@@ -1,6 +1,7 @@
 import { attemptId, type SlotRules, type SlotState } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
 import type { StageEffort } from './costs.js';
+import type { DraftOf } from './entries.js';
 
 /** A slot that an attempt was started for and that can still change. */
 export interface LiveSlot {
@@ -12,6 +13,30 @@ export interface LiveSlot {
   /** The session that runs the present attempt: the one that started it, or the one that recovered it. */
   session: string | null;
   readonly stages: StageEffort[];
+}
+
+/** A slot that the superseded plan's ledger had closed (P22). Its history lies there; nothing can happen to it here. */
+export interface CarriedSlot {
+  /** Number of the slot in the plan. */
+  readonly index: number;
+  /** Attempts that were started there. */
+  readonly attempts: number;
+  readonly outcome: DraftOf<'slot.carried'>['outcome'];
+}
+
+/** The state machine's form of a carried slot. How its attempts followed one another is left to the other ledger. */
+export function carriedState(slot: string, { attempts: count, outcome }: CarriedSlot): SlotState {
+  const attempts = Array.from({ length: count }, (_, i) => attemptId(slot, i + 1));
+  const attempt = attempts.at(-1) ?? '';
+  const history = { attempts, replacements: 0, regrades: 0, lateAttributions: 0 };
+  const failure = { attempt, stage: 'generate', signals: null, candidate: null } as const;
+  if (outcome.kind === 'unresolved') {
+    return { ...history, phase: 'unresolved', reason: outcome.reason, by: 'rule', ...failure };
+  }
+  const { value, basis } = outcome;
+  return basis.kind === 'report'
+    ? { ...history, phase: 'settled', value, basis, failure: null, by: 'report' }
+    : { ...history, phase: 'settled', value, basis, failure, by: 'rule' };
 }
 
 type Settled = Extract<SlotState, { phase: 'settled' }>;

@@ -1,7 +1,7 @@
 import { BoundbookError } from '../core/errors.js';
 import type { Book } from './book.js';
+import { countUnjudged } from './completeness.js';
 import type { EntryOf } from './entries.js';
-import { isComplete } from './slot-book.js';
 import type { LedgerStore } from './store.js';
 
 export interface Unblinding {
@@ -23,7 +23,7 @@ export function unblind(book: Book<LedgerStore>, partial: boolean): Unblinding {
   const { fold, store } = book;
   const { result, entries } = store.transact<EntryOf<'unblinded'> | null>(() => {
     if (fold.unblinded !== null) return { drafts: [], result: fold.unblinded };
-    const complete = isComplete(fold.slots.counts());
+    const complete = fold.obstacles().length === 0;
     if (!complete && !partial) throw tooEarly(book);
     const { planned, settled, unresolved, pending, open } = fold.slots.total();
     const draft = {
@@ -39,31 +39,17 @@ export function unblind(book: Book<LedgerStore>, partial: boolean): Unblinding {
   const [recorded] = entries;
   const entry = result ?? (recorded?.type === 'unblinded' ? recorded : null);
   if (entry === null) throw new BoundbookError('INTERNAL', 'an unblinding without its entry');
-  return { entry, before: result !== null, unjudged: countUnjudged(book) };
-}
-
-function countUnjudged({ fold }: Book): number {
-  let count = 0;
-  for (const { state } of fold.slots.unresolved()) {
-    if (state.phase === 'unresolved' && state.reason === 'undetermined' && state.by === 'rule') count++;
-  }
-  return count;
+  return { entry, before: result !== null, unjudged: countUnjudged(fold.slots) };
 }
 
 function tooEarly({ fold }: Book): BoundbookError {
   const counts = fold.slots.counts();
-  const late = counts.filter(
-    ({ role, pending, open }) => open > 0 || (role === 'confirmatory' && pending > 0),
-  );
   return new BoundbookError(
     'UNBLIND_TOO_EARLY',
-    'slots are still open: their outcomes could be chosen after others are seen',
+    'the plan is not complete: what is still open could be chosen after outcomes are seen',
     {
       hint: 'Let `boundbook run` finish. --partial unblinds now, and marks all that follows as exploratory.',
-      faults: late.map(({ queue, role, pending, open }) => ({
-        where: queue,
-        message: `${pending} pending and ${open} open (${role})`,
-      })),
+      faults: fold.obstacles().map(({ where, message }) => ({ where, message })),
       evidence: { counts: counts.map((count) => ({ ...count })) },
     },
   );

@@ -60,7 +60,7 @@ export class Journal {
   ): Promise<boolean> {
     const inline = await this.#writeLarge(objects);
     const { result } = await this.#committer.transact(() =>
-      this.#violation(rules, drafts) === null && !this.#isSealed()
+      this.#violation(rules, drafts) === null && !this.fold.isSealed
         ? { drafts, objects: inline, result: true }
         : { drafts: [], result: false },
     );
@@ -70,11 +70,6 @@ export class Journal {
   /** The bytes of an object. @throws {BoundbookError} OBJECT_MISSING, OBJECT_ALTERED. */
   object(digest: LedgerObject['digest']): Buffer {
     return this.#store.getObject(digest);
-  }
-
-  /** After a complete unblinding nothing is started (P22). */
-  #isSealed(): boolean {
-    return this.fold.unblinded !== null && !this.fold.unblinded.partial;
   }
 
   #violation(rules: SlotRules, drafts: readonly EntryDraft[]): string | null {

@@ -190,7 +190,7 @@ class RunSession {
     const { book } = this.#admission;
     const { protocol, taskIds } = book.context;
     const { selection, limit } = this.#options;
-    const sealed = book.fold.unblinded !== null && !book.fold.unblinded.partial;
+    const sealed = book.fold.isSealed;
     if (sealed) this.#options.progress('outcomes were unblinded: nothing more may be started');
     return new PlanQueue({
       slots: selectedSlots(selection, protocol, taskIds),

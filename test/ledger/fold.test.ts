@@ -440,7 +440,7 @@ describe('an unlawful ledger', () => {
       'P14',
       /late means/,
     ],
-    ['an unblinding too early', () => [unblindedDraft({ partial: false })], 'P22', /were not closed/],
+    ['an unblinding too early', () => [unblindedDraft({ partial: false })], 'P22', /main: 12 pending/],
     [
       'an unblinding with other counts',
       () => [unblindedDraft({ settled: 1, pending: 17 })],

@@ -1,0 +1,52 @@
+import type { Protocol } from '../protocol/schema.js';
+import type { EntryOf } from './entries.js';
+import type { SlotBook } from './slot-book.js';
+
+/** Something that stands between a ledger and reading its outcomes as those of the whole plan (P22). */
+export interface Obstacle {
+  /** A queue, `adjudication` or `plan`. */
+  readonly where: string;
+  readonly message: string;
+  readonly clause: string;
+}
+
+/** What of a folded ledger the question hangs on. */
+export interface Completion {
+  readonly slots: SlotBook;
+  readonly protocol: Protocol;
+  readonly amended: EntryOf<'amended'> | null;
+}
+
+/**
+ * Why outcomes may not be read as those of a complete plan yet; empty when they may be: every confirmatory slot is
+ * closed, no attempt is under way anywhere, adjudication that the protocol requires is done, and the plan is in force.
+ */
+export function obstacles({ slots, protocol, amended }: Completion): readonly Obstacle[] {
+  const found: Obstacle[] = slots
+    .counts()
+    .filter(({ role, pending, open }) => open > 0 || (role === 'confirmatory' && pending > 0))
+    .map(({ queue, role, pending, open }) => ({
+      where: queue,
+      message: `${pending} pending and ${open} open (${role})`,
+      clause: 'P22',
+    }));
+  const unjudged = protocol.attempts.adjudication === 'required' ? countUnjudged(slots) : 0;
+  if (unjudged > 0) {
+    const message = `${unjudged} undetermined slots have no adjudicator's verdict, which the protocol requires`;
+    found.push({ where: 'adjudication', message, clause: 'P14' });
+  }
+  if (amended !== null) {
+    const message = `the plan was amended: revision ${amended.revision} (${amended.successor}) took its place`;
+    found.push({ where: 'plan', message, clause: 'P22' });
+  }
+  return found;
+}
+
+/** Unresolved slots that no rule could attribute and on which no adjudicator gave a verdict. */
+export function countUnjudged(slots: SlotBook): number {
+  let count = 0;
+  for (const { state } of slots.unresolved()) {
+    if (state.phase === 'unresolved' && state.reason === 'undetermined' && state.by === 'rule') count++;
+  }
+  return count;
+}
