@@ -6,6 +6,7 @@ import { LedgerFold } from '../ledger/fold.js';
 import { CompactRange, leafHash } from '../ledger/merkle.js';
 import type { LedgerHead } from '../ledger/reader.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
+import { ClockCheck } from './clock.js';
 import { EvidenceCheck } from './evidence.js';
 import type { Findings } from './finding.js';
 import { HeadCheck, type KnownHead } from './head.js';
@@ -32,6 +33,7 @@ export interface LedgerAudit {
   /** null when the plan could not be rebuilt. */
   readonly fold: LedgerFold | null;
   readonly evidence: EvidenceCheck | null;
+  readonly clock: ClockCheck;
   readonly firstTime: string | null;
   readonly firstAttempt: Pick<EntryOf<'attempt.started'>, 'seq' | 'time'> | null;
 }
@@ -70,6 +72,7 @@ class Replay {
   readonly #verifier = new ChainVerifier({ size: 0, leaf: null, time: null });
   readonly #range = new CompactRange();
   readonly #headCheck: HeadCheck | null;
+  readonly #clock = new ClockCheck();
   #fold: LedgerFold | null = null;
   #slots: SlotEvidence | null = null;
   #evidence: EvidenceCheck | null = null;
@@ -111,6 +114,7 @@ class Replay {
       },
       fold: this.#fold,
       evidence: this.#evidence,
+      clock: this.#clock,
       firstTime: this.#firstTime,
       firstAttempt: this.#firstAttempt,
     };
@@ -120,6 +124,7 @@ class Replay {
     const { shelf, findings, workFolders } = this.#setting;
     this.#lastTime = entry.time;
     shelf.meet(entry);
+    this.#clock.take(entry);
     if (this.#firstTime === null) this.#begin(entry);
     if (entry.type === 'attempt.started') {
       this.#firstAttempt ??= { seq: entry.seq, time: entry.time };

@@ -82,7 +82,7 @@ export function orderLines({ firstAttempt, firstTime, fold, head }: LedgerAudit)
 }
 
 /** What is no breach and still worth a look. */
-export function remarkLines({ fold, evidence }: LedgerAudit): string[] {
+export function remarkLines({ fold, evidence, clock }: LedgerAudit): string[] {
   const lines: string[] = [];
   for (const { seq, session, reason, detail } of fold?.deviations ?? []) {
     lines.push(
@@ -99,6 +99,7 @@ export function remarkLines({ fold, evidence }: LedgerAudit): string[] {
       `${doubtful.length} attempts kept a whole answer although their connection failed: entries ${doubtful.slice(0, 10).join(', ')}`,
     );
   }
+  lines.push(...clock.remarks());
   const late = [...(fold?.slots.unresolved() ?? [])].filter(({ state }) => state.lateAttributions > 0).length;
   if (late > 0)
     lines.push(`${late} unresolved slots have a verdict that came after unblinding and changes nothing`);

@@ -133,8 +133,8 @@ export async function openBook(
  * that is there already is opened instead.
  *
  * @param files the bytes of every task file, by binding name
- * @throws {BoundbookError} as {@link openBook}; GATE_REFUSED when a task file is not the bound one or the manifest has no
- * plan yet; DISK_FULL, FILE_UNWRITABLE.
+ * @throws {BoundbookError} as {@link openBook}; GATE_REFUSED when a task file is not the bound one, the manifest has no
+ * plan yet, or the clock lies before it; DISK_FULL, FILE_UNWRITABLE.
  */
 export async function openOrCreateBook(
   root: string,
@@ -160,6 +160,7 @@ async function createLedger(
   const plan = assertPlan(stored);
   const folder = ledgerFolder(root, stored.file);
   await assertOnlyLedger(root, folder, stored.digest, 'GATE_REFUSED');
+  assertClock(stored, now());
   // A manifest file is the canonical form of its content; reading it has proved that.
   const manifestObject = toObject(canonicalBytes(stored.manifest));
   const tasks = taskFiles(stored.manifest.protocol).map(({ binding }) => {
@@ -262,6 +263,15 @@ function assertPlan({ manifest, file }: StoredManifest): NonNullable<Manifest['p
   throw new BoundbookError('GATE_REFUSED', `${file} has no plan yet: a task file is not bound`, {
     hint: 'Put the task files in place and bind them with `boundbook bind`.',
     evidence: { pending: [...manifest.pending] },
+  });
+}
+
+/** A ledger that says it is older than its plan would contradict the plan for ever. */
+function assertClock({ manifest, file }: StoredManifest, time: string): void {
+  if (Date.parse(time) >= Date.parse(manifest.created)) return;
+  throw new BoundbookError('GATE_REFUSED', `the clock says ${time}, before ${file} was frozen`, {
+    hint: 'Set the clock of this host right. If it was wrong when the plan was frozen, freeze a new revision.',
+    evidence: { binding: 'clock', expected: `not before ${manifest.created}`, actual: time },
   });
 }
 

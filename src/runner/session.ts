@@ -40,6 +40,7 @@ export interface RunOptions {
 }
 
 const WATCH_MS = 3000;
+const CLOCK_TOLERANCE_MS = 1000;
 /** Everything can be worked on at the same time when no service has to be up for it. */
 const ANYWHERE = '';
 
@@ -58,6 +59,7 @@ export async function runSession(options: RunOptions): Promise<RunSummary> {
     assertPlanned(options.selection, protocol, taskIds);
   const admission = await admit({ ...options, check });
   const { book, session } = admission;
+  warnOfClock(book.fold.time, options);
   try {
     active.add(session);
     const summary = await new RunSession(admission, options).run();
@@ -74,6 +76,15 @@ export async function runSession(options: RunOptions): Promise<RunSummary> {
     active.delete(session);
     book.close();
   }
+}
+
+/** Entries never run back in time: with a clock that was set back they bear the last entry's time for a while. */
+function warnOfClock(last: string | null, { now, progress }: RunOptions): void {
+  const behind = last === null ? 0 : Date.parse(last) - Date.parse(now());
+  if (behind < CLOCK_TOLERANCE_MS) return;
+  progress(
+    `the clock is ${Math.round(behind / 1000)} s behind the ledger's last entry (${last}); until it has caught up, entries bear that time`,
+  );
 }
 
 class RunSession {
