@@ -16,6 +16,7 @@ export const FINDINGS = {
   LEDGER_REWRITTEN: { clause: 'law 4', title: 'the ledger holds other entries than it did' },
   LEDGER_SECOND: { clause: 'law 4', title: 'there is a second ledger of the same manifest' },
   CHAIN_BROKEN: { clause: 'law 4', title: 'an entry is not in its place in the chain' },
+  CHECKPOINT_DIFFERS: { clause: 'P16', title: 'a checkpoint that says something else than the ledger' },
   TIME_BEFORE_PLAN: { clause: 'P1', title: 'an entry is older than the plan' },
   UNLAWFUL: { clause: 'P11', title: 'an entry that the rules do not allow' },
   STAGE_CONTRADICTS: { clause: 'P16', title: 'the parts of an entry contradict each other' },

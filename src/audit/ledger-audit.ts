@@ -1,9 +1,11 @@
 import { BoundbookError } from '../core/errors.js';
 import { ChainVerifier, type LedgerRow } from '../ledger/chain.js';
+import { checkpointFaults } from '../ledger/checkpoint-entry.js';
 import { decodeEntry } from '../ledger/codec.js';
 import type { Entry, EntryOf } from '../ledger/entries.js';
 import { LedgerFold } from '../ledger/fold.js';
 import { CompactRange, leafHash } from '../ledger/merkle.js';
+import type { LedgerIdentity } from '../ledger/origin.js';
 import type { LedgerHead } from '../ledger/reader.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
 import { ClockCheck } from './clock.js';
@@ -76,6 +78,7 @@ class Replay {
   #fold: LedgerFold | null = null;
   #slots: SlotEvidence | null = null;
   #evidence: EvidenceCheck | null = null;
+  #identity: LedgerIdentity | null = null;
   #leaf: Buffer | null = null;
   #firstTime: string | null = null;
   #lastTime: string | null = null;
@@ -90,11 +93,12 @@ class Replay {
     const { findings } = this.#setting;
     const { record, faults } = this.#verifier.check(row);
     for (const { seq, what } of faults) findings.add({ code: 'CHAIN_BROKEN', where: { seq }, message: what });
+    // An entry that is out of place is judged all the same, as far as it can be understood.
+    const entry = record?.entry ?? understood(row);
+    if (entry?.type === 'checkpoint') this.#checkpoint(entry);
     this.#leaf = record?.leaf ?? leafHash(row.body);
     this.#range.append(this.#leaf);
     this.#headCheck?.take(this.#range.size, this.#leaf, () => this.#range.root());
-    // An entry that is out of place is judged all the same, as far as it can be understood.
-    const entry = record?.entry ?? understood(row);
     if (entry !== null) this.#judge(entry);
   }
 
@@ -120,11 +124,21 @@ class Replay {
     };
   }
 
+  /** Before its own leaf is appended: it speaks of the entries before it. */
+  #checkpoint(entry: EntryOf<'checkpoint'>): void {
+    for (const message of checkpointFaults(entry, this.#range, this.#identity)) {
+      this.#setting.findings.add({ code: 'CHECKPOINT_DIFFERS', where: { seq: entry.seq }, message });
+    }
+  }
+
   #judge(entry: Entry): void {
     const { shelf, findings, workFolders } = this.#setting;
     this.#lastTime = entry.time;
     shelf.meet(entry);
     this.#clock.take(entry);
+    if (entry.type === 'ledger.opened') {
+      this.#identity = { ledger: entry.ledger, incarnation: entry.incarnation };
+    }
     if (this.#firstTime === null) this.#begin(entry);
     if (entry.type === 'attempt.started') {
       this.#firstAttempt ??= { seq: entry.seq, time: entry.time };

@@ -11,6 +11,7 @@ import { loadManifest } from '../manifest/select.js';
 import type { StoredManifest } from '../manifest/workspace.js';
 import { resolveTaskSets, type TaskSets, taskFiles } from '../protocol/tasks.js';
 import type { LedgerRecord } from './chain.js';
+import { checkpointFaults } from './checkpoint-entry.js';
 import type { DraftOf, EntryOf } from './entries.js';
 import { LedgerFold } from './fold.js';
 import { CompactRange } from './merkle.js';
@@ -44,6 +45,8 @@ export interface Book<Store extends LedgerReader = LedgerReader> extends Omit<Op
   readonly fold: LedgerFold;
   /** Of the entries that {@link fold} has taken. */
   readonly head: () => LedgerHead;
+  /** A copy of the tree over those entries. */
+  readonly tree: () => CompactRange;
   readonly close: () => void;
 }
 
@@ -316,14 +319,20 @@ class BookState {
     this.#file = file;
   }
 
-  /** @throws {BoundbookError} LEDGER_DAMAGED when the entry is unlawful. */
+  /** @throws {BoundbookError} LEDGER_DAMAGED when the entry is unlawful, or a checkpoint that is not true. */
   take(record: LedgerRecord): void {
+    const { entry, leaf } = record;
+    if (entry.type === 'checkpoint') this.#assertTrue(entry);
     this.#last = record;
-    this.#range.append(record.leaf);
-    const [violation] = this.fold.apply(record.entry);
+    this.#range.append(leaf);
+    const [violation] = this.fold.apply(entry);
     if (violation === undefined) return;
     const { seq, clause, message } = violation;
     throw damageOf(this.#file, { seq, what: `against ${clause}: ${message}` });
+  }
+
+  tree(): CompactRange {
+    return this.#range.clone();
   }
 
   head(): LedgerHead {
@@ -334,6 +343,11 @@ class BookState {
       time: this.#last?.entry.time ?? null,
     };
   }
+
+  #assertTrue(entry: EntryOf<'checkpoint'>): void {
+    const [fault] = checkpointFaults(entry, this.#range, this.fold.identity);
+    if (fault !== undefined) throw damageOf(this.#file, { seq: entry.seq, what: `checkpoint: ${fault}` });
+  }
 }
 
 function toBook<Store extends LedgerReader>(
@@ -341,5 +355,12 @@ function toBook<Store extends LedgerReader>(
   store: Store,
   state: BookState,
 ): Book<Store> {
-  return { ...ledger, store, fold: state.fold, head: () => state.head(), close: () => store.close() };
+  return {
+    ...ledger,
+    store,
+    fold: state.fold,
+    head: () => state.head(),
+    tree: () => state.tree(),
+    close: () => store.close(),
+  };
 }

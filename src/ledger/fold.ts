@@ -1,7 +1,9 @@
 import type { AttemptKind, Violation } from '../attempts/machine.js';
 import type { Attribution } from '../attempts/rules.js';
+import { CheckpointBook } from './checkpoint-book.js';
 import { type Obstacle, obstacles } from './completeness.js';
 import { type Entry, type EntryOf, toSlotEvent } from './entries.js';
+import type { LedgerIdentity } from './origin.js';
 import type { PlanContext } from './plan-index.js';
 import { SessionBook, serviceSeconds, sessionSeconds } from './sessions.js';
 import { type AttemptEffort, SlotBook } from './slot-book.js';
@@ -49,6 +51,7 @@ export class LedgerFold {
   readonly context: PlanContext;
   readonly slots: SlotBook;
   readonly sessions = new SessionBook();
+  readonly checkpoints = new CheckpointBook();
   readonly #attempts: Record<AttemptKind, number> = { first: 0, replacement: 0, regrade: 0 };
   readonly #attributions: Record<Attribution, number> = { infrastructure: 0, model: 0, undetermined: 0 };
   readonly #deviations: Deviation[] = [];
@@ -80,6 +83,13 @@ export class LedgerFold {
 
   get opened(): EntryOf<'ledger.opened'> | null {
     return this.#opened;
+  }
+
+  /** Which tree the entries belong to; null before the first. */
+  get identity(): LedgerIdentity | null {
+    if (this.#opened === null) return null;
+    const { ledger, incarnation } = this.#opened;
+    return { ledger, incarnation };
   }
 
   get unblinded(): EntryOf<'unblinded'> | null {
@@ -197,6 +207,8 @@ export class LedgerFold {
         return this.#note(entry);
       case 'attempt.started':
         return this.#start(entry);
+      case 'checkpoint':
+        return this.checkpoints.take(entry);
       default:
         return this.#proceed(entry);
     }

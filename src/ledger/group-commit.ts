@@ -40,8 +40,8 @@ export class GroupCommitter {
   }
 
   /**
-   * {@link LedgerStore.transact} as part of the group. What other members of the group append in the same commit is
-   * not in `tail` and has not reached the follower yet: a caller that claims something keeps its own account of it.
+   * {@link LedgerStore.transact} as part of the group. What other members of the group append in the same commit has not
+   * reached the follower yet; those before it are in `own`.
    */
   transact<T>(decide: Decide<T>): Promise<Appended<T>> {
     return new Promise<Appended<T>>((resolve, reject) => {

@@ -52,6 +52,14 @@ export class CompactRange {
     return this.#size;
   }
 
+  /** A tree of its own with the same leaves. */
+  clone(): CompactRange {
+    const copy = new CompactRange();
+    copy.#subtrees.push(...this.#subtrees);
+    copy.#size = this.#size;
+    return copy;
+  }
+
   /** Appends a leaf by its hash, see {@link leafHash}. */
   append(leaf: Uint8Array): void {
     let subtree: Subtree = { leaves: 1, root: Buffer.from(leaf) };

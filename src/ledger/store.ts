@@ -33,8 +33,11 @@ export interface Decision<T> {
   readonly result: T;
 }
 
-/** Decides on what to append, knowing every entry of other processes; `tail` holds those seen just now. */
-export type Decide<T> = (tail: readonly Entry[]) => Decision<T>;
+/**
+ * Decides on what to append, knowing every entry of other processes; `tail` holds those seen just now. `own` is what this
+ * process appends before it in the same transaction and the follower has not seen yet.
+ */
+export type Decide<T> = (tail: readonly Entry[], own: readonly LedgerRecord[]) => Decision<T>;
 
 export interface Appended<T> {
   readonly entries: readonly Entry[];
@@ -172,7 +175,7 @@ export class LedgerStore extends LedgerReader {
     let decision: Decision<T>;
     let records: readonly LedgerRecord[];
     try {
-      decision = decide(tail);
+      decision = decide(tail, own);
       records = this.#encode(decision.drafts, own.at(-1));
       for (const object of decision.objects ?? []) {
         if (object.bytes.length > MAX_INLINE_BYTES) this.objectFolder.writeSync(object);
