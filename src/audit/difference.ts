@@ -58,3 +58,8 @@ export function shorten(value: JsonValue | undefined): JsonValue {
   const text = JSON.stringify(value);
   return text.length <= 300 ? value : `${text.slice(0, 300).toWellFormed()}…`;
 }
+
+/** A value as a finding's message quotes it. */
+export function shown(value: JsonValue | undefined): string {
+  return value === undefined ? 'nothing' : JSON.stringify(shorten(value));
+}

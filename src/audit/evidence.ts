@@ -1,29 +1,24 @@
-import { canonicalBytes } from '../core/canonical-json.js';
+import type { FailureSignals } from '../attempts/signals.js';
 import { type Digest, digestOf } from '../core/digest.js';
-import { BoundbookError } from '../core/errors.js';
-import type { JsonValue } from '../core/json.js';
-import { parseStrictJson } from '../core/strict-json.js';
 import { type AnswerGrader, gradeAnswer } from '../grading/answer.js';
 import { expectedTests } from '../grading/reference.js';
 import { answerReport } from '../grading/report.js';
 import type { ReportSchema } from '../grading/report-schema.js';
 import { faultText, validateReport } from '../grading/validate-report.js';
 import type { EntryOf } from '../ledger/entries.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { OpenaiRunner, Protocol } from '../protocol/schema.js';
 import type { Work } from '../runner/adapters/adapter.js';
-import { readAnswer } from '../runner/adapters/openai-answer.js';
-import { buildRequest } from '../runner/adapters/openai-request.js';
-import { renderPrompt } from '../runner/prompt.js';
-import { slotTuple } from '../slots/slot.js';
-import { differences, shorten } from './difference.js';
+import { readAnswer, type Usage } from '../runner/adapters/openai-answer.js';
+import { differences, shorten, shown } from './difference.js';
+import { contradictionIn } from './failed-answer.js';
 import type { Findings, Place } from './finding.js';
-import { Memo } from './memo.js';
+import { Memo, REMEMBERED } from './memo.js';
 import type { ObjectShelf } from './objects.js';
+import { planKey } from './plan-key.js';
+import { RequestCheck, type RequestSetting } from './request-evidence.js';
 
 const MAX_DIFFERENCES = 20;
 const MAX_DOUBTFUL = 1000;
-/** How many tasks' requests and candidates' grades are kept, since reps and equal answers meet them again. */
-const REMEMBERED = 16_384;
 
 /** What grading a candidate comes to. */
 interface Grade {
@@ -32,20 +27,17 @@ interface Grade {
   readonly outcome: string;
 }
 
-export interface EvidenceSetting {
-  readonly protocol: Protocol;
+export interface EvidenceSetting extends RequestSetting {
   /** The declared report schema of a condition. */
   readonly schemaOf: (condition: string) => ReportSchema | null;
-  readonly shelf: ObjectShelf;
-  readonly findings: Findings;
 }
 
 type StageEntry = EntryOf<'stage.finished'>;
 type Result<K extends StageEntry['result']['kind']> = Extract<StageEntry['result'], { kind: K }>;
 
 /**
- * Recomputes what an attempt's objects must be: the request from the plan, the candidate from the service's answer, the
- * report from the candidate, the value from the report. What a command did cannot be repeated; its report is checked
+ * Recomputes what the objects of an attempt must be: the request from the plan, the candidate from the service's answer,
+ * the report from the candidate, the value from the report. What a command did cannot be repeated; its report is checked
  * against the rules for reports.
  */
 export class EvidenceCheck {
@@ -53,7 +45,7 @@ export class EvidenceCheck {
   readonly #schemaOf: (condition: string) => ReportSchema | null;
   readonly #shelf: ObjectShelf;
   readonly #findings: Findings;
-  readonly #requests = new Memo<readonly [string, string] | null>(REMEMBERED);
+  readonly #requests: RequestCheck;
   readonly #grades = new Memo<Grade | null>(REMEMBERED);
   #lastAnswer: { readonly candidate: Digest; readonly text: string } | null = null;
   /** Values that were recomputed from candidates. */
@@ -63,6 +55,7 @@ export class EvidenceCheck {
 
   constructor(setting: EvidenceSetting) {
     this.#protocol = setting.protocol;
+    this.#requests = new RequestCheck(setting);
     this.#schemaOf = setting.schemaOf;
     this.#shelf = setting.shelf;
     this.#findings = setting.findings;
@@ -70,33 +63,7 @@ export class EvidenceCheck {
 
   /** Checks the request of a started attempt (P17, P18). */
   request(entry: EntryOf<'attempt.started'>, work: Work): void {
-    const where = { seq: entry.seq, slot: entry.slot, pointer: '/request' };
-    if ((entry.request === null) !== (entry.kind === 'regrade')) {
-      const message =
-        entry.request === null ? 'an attempt that generates names no request' : 'a regrade sends no request';
-      this.#findings.add({ code: 'REQUEST_DIFFERS', where, message });
-    }
-    if (entry.request === null) return;
-    const bytes = this.#shelf.read(entry.request, where);
-    if (bytes === null) return;
-    const expected = this.#expectedRequest(entry, work, bytes);
-    if (digestOf(expected) === entry.request) return;
-    const place = { ...where, object: entry.request };
-    const found = parseOrNull(bytes);
-    const wanted = parseOrNull(Buffer.from(expected));
-    const lines = found === null || wanted === null ? [] : differences(wanted, found, MAX_DIFFERENCES);
-    if (lines.length === 0) {
-      this.#findings.add({ code: 'REQUEST_DIFFERS', where: place, message: 'the request has another form' });
-    }
-    for (const { pointer, expected: due, actual } of lines) {
-      this.#findings.add({
-        code: 'REQUEST_DIFFERS',
-        clause: /\/(seed|sampling_seed)$/.test(pointer) ? 'P18' : 'P17',
-        where: { ...place, pointer: `/request${pointer}` },
-        message: `the request says ${text(actual)} at ${pointer}; the plan fixes ${text(due)}`,
-        evidence: { expected: shorten(due), actual: shorten(actual) },
-      });
-    }
+    this.#requests.check(entry, work);
   }
 
   /**
@@ -110,10 +77,19 @@ export class EvidenceCheck {
     const { result } = entry;
     this.#form(entry, where);
     if (work !== null) {
+      this.#saysOfNoAnswer(entry, work, where);
       if (result.kind === 'candidate') this.#candidate(entry, result, work, where);
       else if (result.kind === 'report') this.#report(result, work, where);
       else this.#failure(entry, result, work, candidate, where);
     }
+  }
+
+  /** Only an answer says how it ended and what it cost; a process says how it ended. */
+  #saysOfNoAnswer(entry: StageEntry, { condition }: Work, where: Place): void {
+    const service = this.#protocol.runner.adapter === 'openai';
+    if (service && entry.result.kind === 'candidate') return;
+    const process = !service && (entry.stage === 'generate' || condition.grader.kind === 'report');
+    this.#said(entry, process ? entry.finish_reason : null, null, where);
   }
 
   #form({ stage, result, objects }: StageEntry, where: Place): void {
@@ -133,34 +109,6 @@ export class EvidenceCheck {
     }
   }
 
-  #expectedRequest(entry: EntryOf<'attempt.started'>, work: Work, bytes: Buffer): Buffer | string {
-    const { runner } = this.#protocol;
-    const { condition, model, fields, samplingSeed } = work;
-    if (runner.adapter === 'openai') {
-      const { endpoint } = runner;
-      // The slots of one task differ in nothing but the seed.
-      const parts = this.#requests.get(planKey(work), () =>
-        aroundSeed(buildRequest(endpoint, condition, model, fields, 0).toString('utf8')),
-      );
-      return parts === null
-        ? buildRequest(endpoint, condition, model, fields, samplingSeed)
-        : parts[0] + samplingSeed + parts[1];
-    }
-    return canonicalBytes({
-      boundbook: 1,
-      stage: 'generate',
-      attempt: entry.attempt,
-      slot: { id: entry.slot, tuple: slotTuple(work.slot) },
-      model: { ...placesIn(bytes), name: model },
-      task: { id: work.slot.task, fields },
-      prompt: { ...renderPrompt(condition, fields) },
-      decoding: condition.decoding,
-      reasoning: condition.reasoning ?? null,
-      execution: condition.execution ?? {},
-      sampling_seed: samplingSeed,
-    });
-  }
-
   #candidate(entry: StageEntry, { candidate }: Result<'candidate'>, work: Work, where: Place): void {
     const place = { ...where, pointer: '/result/candidate' };
     const { runner } = this.#protocol;
@@ -172,6 +120,7 @@ export class EvidenceCheck {
     const actual = reading.ok ? digestOf(reading.text) : null;
     if (reading.ok && actual === candidate) {
       this.#lastAnswer = { candidate, text: reading.text };
+      this.#said(entry, reading.finishReason?.toWellFormed() ?? null, reading.usage, where);
       return;
     }
     this.#findings.add({
@@ -182,6 +131,26 @@ export class EvidenceCheck {
         : `the answer holds no candidate (${reading.cause}), the entry names ${candidate}`,
       evidence: { expected: actual, actual: candidate },
     });
+  }
+
+  /** How the answer ended and what it cost, as the report counts them (P21). */
+  #said(
+    { finish_reason, usage }: StageEntry,
+    finishReason: string | null,
+    counted: Usage | null,
+    where: Place,
+  ): void {
+    const found = { finish_reason, usage: usage === null ? null : { ...usage } };
+    const due = { finish_reason: finishReason, usage: counted === null ? null : { ...counted } };
+    for (const { pointer, expected, actual } of differences(due, found, MAX_DIFFERENCES)) {
+      this.#findings.add({
+        code: 'ANSWER_DIFFERS',
+        where: { ...where, pointer },
+        message: `the entry says ${shown(actual)} at ${pointer}; the answer gives ${shown(expected)}`,
+        evidence: { expected: shorten(expected), actual: shorten(actual) },
+        outcome: true,
+      });
+    }
   }
 
   #report(result: Result<'report'>, work: Work, where: Place): void {
@@ -267,9 +236,22 @@ export class EvidenceCheck {
     const { runner } = this.#protocol;
     const { response, rejected_report: rejected } = entry.objects;
     const place = { ...where, pointer: '/result/signals' };
-    if (runner.adapter === 'openai' && response !== undefined && entry.stage === 'generate') {
-      const bytes = this.#shelf.read(response, { ...where, pointer: '/objects/response' });
+    if (runner.adapter === 'openai' && entry.stage === 'generate') {
+      const bytes =
+        response === undefined
+          ? Buffer.alloc(0)
+          : this.#shelf.read(response, { ...where, pointer: '/objects/response' });
       if (bytes !== null) this.#failedAnswer(bytes, signals, runner.endpoint, work.model, place);
+    }
+    if (entry.stage === 'grade' && work.condition.grader.kind !== 'report') {
+      // Plan and references were checked: grading an answer in this process cannot fail.
+      this.#findings.add({
+        code: 'FAILURE_DIFFERS',
+        clause: 'P11',
+        where: place,
+        message: 'grading the candidate gives a report: it should have settled the slot',
+        outcome: true,
+      });
     }
     if (rejected === undefined || work.condition.grader.kind !== 'report') return;
     const bytes = this.#shelf.read(rejected, { ...where, pointer: '/objects/rejected_report' });
@@ -286,27 +268,23 @@ export class EvidenceCheck {
   #failedAnswer(
     bytes: Buffer,
     signals: Result<'failure'>['signals'],
-    endpoint: 'chat' | 'completions',
+    endpoint: OpenaiRunner['endpoint'],
     model: string,
     where: Place,
   ): void {
-    const ownStatus = signals.http_status === 200 || signals.http_status === null;
-    if (!ownStatus || signals.cause === 'body_too_large') return;
-    const reading = readAnswer(bytes, endpoint, model);
-    const fromBody = signals.cause.startsWith('body_');
-    if (reading.ok && !fromBody) {
+    const contradiction = contradictionIn(signals, bytes, endpoint, model);
+    if (contradiction !== null) {
+      const { what, expected, actual } = contradiction;
+      this.#findings.add({
+        code: 'FAILURE_DIFFERS',
+        where,
+        message: `${what} is ${shown(actual)} in the entry; the kept answer shows ${shown(expected)}`,
+        evidence: { expected, actual },
+        outcome: true,
+      });
+    } else if (isWhole(signals, () => readAnswer(bytes, endpoint, model).ok)) {
       if (this.doubtful.length < MAX_DOUBTFUL) this.doubtful.push(where.seq ?? 0);
-      return;
     }
-    const shown = reading.ok ? 'a complete answer' : reading.cause;
-    if (!fromBody || shown === signals.cause) return;
-    this.#findings.add({
-      code: 'FAILURE_DIFFERS',
-      where,
-      message: `the kept answer shows ${shown}, the entry says ${signals.cause}`,
-      evidence: { expected: shown, actual: signals.cause },
-      outcome: true,
-    });
   }
 
   #validate(report: Buffer, candidate: Digest, work: Work) {
@@ -322,45 +300,7 @@ export class EvidenceCheck {
   }
 }
 
-/** What a request and a grade depend on, seed and candidate apart. Ids hold no control characters. */
-function planKey({ slot }: Work): string {
-  return `${slot.queue}\0${slot.arm}\0${slot.trainingSeed}\0${slot.task}`;
-}
-
-/**
- * The text before and after the seed of a request that was built with seed 0; null when that is not plain. A quote inside
- * a string is escaped, so that the text of a prompt cannot stand for the member.
- */
-function aroundSeed(request: string): readonly [string, string] | null {
-  const [before, after, more] = request.split('"seed":0,');
-  return before === undefined || after === undefined || more !== undefined
-    ? null
-    : [`${before}"seed":`, `,${after}`];
-}
-
-/** Where weights and tokenizer lay on the host that ran it, as the request says: no part of the plan. */
-function placesIn(bytes: Buffer): { readonly weights: JsonValue; readonly tokenizer: JsonValue } {
-  const request = objectOrNull(parseOrNull(bytes));
-  const model = objectOrNull(request?.model ?? null);
-  const place = (value: JsonValue | undefined): JsonValue => (typeof value === 'string' ? value : null);
-  return { weights: place(model?.weights), tokenizer: place(model?.tokenizer) };
-}
-
-function objectOrNull(value: JsonValue): Readonly<Record<string, JsonValue | undefined>> | null {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Readonly<Record<string, JsonValue | undefined>>)
-    : null;
-}
-
-function parseOrNull(bytes: Uint8Array): JsonValue {
-  try {
-    return parseStrictJson(bytes, 'the object');
-  } catch (error) {
-    if (error instanceof BoundbookError) return null;
-    throw error;
-  }
-}
-
-function text(value: JsonValue | undefined): string {
-  return value === undefined ? 'nothing' : JSON.stringify(shorten(value));
+/** Whether a whole answer was kept although its connection failed: possible, and worth a look. */
+function isWhole({ http_status, cause }: FailureSignals, isAnswer: () => boolean): boolean {
+  return (http_status === 200 || http_status === null) && cause !== 'body_too_large' && isAnswer();
 }

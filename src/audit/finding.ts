@@ -24,6 +24,7 @@ export const FINDINGS = {
   RECOVERY_UNFOUNDED: { clause: 'P13', title: 'a recovery without the evidence that the process was gone' },
   REQUEST_DIFFERS: { clause: 'P18', title: 'the request is not the one that the plan fixes for the slot' },
   CANDIDATE_DIFFERS: { clause: 'P11', title: 'the candidate is not what the service answered' },
+  ANSWER_DIFFERS: { clause: 'P21', title: 'what is said of an answer is not what the answer says' },
   REPORT_DIFFERS: { clause: 'B11', title: 'the report is not what grading the candidate gives' },
   VALUE_DIFFERS: { clause: 'B11', title: 'the value is not the reward of the report' },
   FAILURE_DIFFERS: { clause: 'P14', title: 'a recorded failure is not what the kept evidence shows' },

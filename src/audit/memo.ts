@@ -1,3 +1,6 @@
+/** How many tasks' requests and candidates' grades are kept, since reps and equal answers meet them again. */
+export const REMEMBERED = 16_384;
+
 /** Remembers what was computed for a key, up to a number of keys; then it begins anew. Only for pure functions. */
 export class Memo<T> {
   readonly #limit: number;

@@ -13,7 +13,7 @@ import { buildReport } from '../report/build.js';
 import { reportInput } from '../report/input.js';
 import { renderReport } from '../report/render.js';
 import type { Report } from '../report/value.js';
-import { differences, shorten } from './difference.js';
+import { differences, shorten, shown } from './difference.js';
 import type { Findings } from './finding.js';
 import type { RowSource } from './row-source.js';
 
@@ -157,8 +157,4 @@ function entriesOf(report: JsonValue): number | null {
 function memberOf(value: JsonValue | undefined, key: string): JsonValue | undefined {
   const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isRecord && Object.hasOwn(value, key) ? (value as JsonObject)[key] : undefined;
-}
-
-function shown(value: JsonValue | undefined): string {
-  return value === undefined ? 'nothing' : JSON.stringify(shorten(value));
 }

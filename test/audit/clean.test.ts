@@ -26,8 +26,19 @@ const MODES = [
     'empty',
     'null',
   ],
-  ...['nobody', 'nan', 'wrong-type', 'two', 'other-model', 'aborted', 'no-end', 'huge', 'mid-body', 'reset'],
-  ...['reset-once', 'busy-twice', '500', 'redirect', 'context', 'slow'],
+  ...[
+    'nobody',
+    'nan',
+    'wrong-type',
+    'two',
+    'other-model',
+    'aborted',
+    'no-end',
+    'huge',
+    'mid-body',
+    'bad-chunk',
+  ],
+  ...['bad-status', 'reset', 'reset-once', 'busy-twice', '500', 'redirect', 'context', 'slow'],
 ];
 
 let plan: Trial;

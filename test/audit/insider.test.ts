@@ -558,3 +558,76 @@ describe('the book', () => {
     }
   });
 });
+
+describe('what is said of answers and failures', () => {
+  test.each([
+    ['finish_reason', 'length', '/finish_reason'],
+    ['finish_reason', null, '/finish_reason'],
+    ['usage', null, '/usage'],
+    ['usage', { prompt_tokens: 3, completion_tokens: 9 }, '/usage/completion_tokens'],
+  ])('another %s than the answer has (%s)', async (member, value, pointer) => {
+    const insider = new Insider(plan);
+    const stage = stageOf(insider, insider.slotOf('right'), 'generate');
+    stage[member] = value;
+    const finding = await expectFinding(insider.rechain(), 'ANSWER_DIFFERS', 'P21');
+    expect(finding.where).toMatchObject({ seq: stage.seq, pointer });
+  });
+
+  test.each([
+    ['finish_reason', 'stop'],
+    ['usage', { prompt_tokens: null, completion_tokens: 1 }],
+  ])('a %s where there is no answer: of a grading, and of a failure', async (member, value) => {
+    for (const [task, name] of [
+      ['right', 'grade'],
+      ['unclear', 'generate'],
+    ] as const) {
+      const insider = new Insider(plan);
+      stageOf(insider, insider.slotOf(task), name)[member] = value;
+      await expectFinding(insider.rechain(), 'ANSWER_DIFFERS', 'P21');
+    }
+  });
+
+  test.each<[string, object]>([
+    ['another cause', { cause: 'body_malformed' }],
+    ['a cause of the body under another status', { http_status: 502 }],
+    ['a cause of the body without a status', { http_status: null }],
+    ['an embedded status that the body does not name', { embedded_status: 503 }],
+    ['an exception that the body does not name', { exception: 'OverloadedError' }],
+    ['a cause of the status under 200', { cause: 'http_status', phase: 'headers' }],
+    ['a busy server that said 200', { cause: 'queue_limit', phase: 'queue' }],
+    ['an embedded status without an error body', { cause: 'connection_lost', embedded_status: 503 }],
+    ['an exception without an error body', { cause: 'connection_lost', exception: 'OverloadedError' }],
+  ])('%s', async (_what, edit) => {
+    const insider = new Insider(plan);
+    const stage = stageOf(insider, insider.slotOf('unclear'), 'generate');
+    const result = stage.result as { signals: object };
+    stage.result = { ...result, signals: { ...result.signals, ...edit } };
+    const finding = await expectFinding(insider.rechain(), 'FAILURE_DIFFERS', 'P14');
+    expect(finding.where.seq).toBe(stage.seq);
+  });
+
+  test('a body that was malformed, and not kept', async () => {
+    const insider = new Insider(plan);
+    const stage = stageOf(insider, insider.slotOf('unclear'), 'generate');
+    const result = stage.result as { signals: object };
+    stage.objects = {};
+    stage.result = { ...result, signals: { ...result.signals, cause: 'body_malformed' } };
+    insider.rechain().sweep();
+    await expectFinding(insider, 'FAILURE_DIFFERS', 'P14');
+  });
+
+  test('a grading in this process that is said to have failed: it cannot (P11)', async () => {
+    const insider = new Insider(plan);
+    const slot = insider.slotOf('wrong');
+    const stage = stageOf(insider, slot, 'grade');
+    stage.result = {
+      kind: 'failure',
+      signals: {
+        ...{ stage: 'grade', phase: 'running', cause: 'grader_fault', http_status: null },
+        ...{ embedded_status: null, exit_status: null, signal: null, service_alive: null },
+        ...{ exception: null, text: null },
+      },
+    };
+    await expectFinding(insider.rechain(), 'FAILURE_DIFFERS', 'P11');
+  });
+});

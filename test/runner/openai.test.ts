@@ -33,6 +33,8 @@ const CASES: Readonly<Record<string, { readonly requests: number; readonly story
   'no-end': { requests: 1, story: undetermined('body body_malformed 200/- alive') },
   huge: { requests: 1, story: undetermined('body body_too_large 200/- alive') },
   'mid-body': { requests: 2, story: twice('body connection_lost 200/- alive', 'connection') },
+  'bad-chunk': { requests: 2, story: twice('body connection_lost 200/- alive', 'connection') },
+  'bad-status': { requests: 2, story: twice('headers connection_lost -/- alive', 'connection') },
   reset: { requests: 2, story: twice('headers connection_lost -/- alive', 'connection') },
   'reset-once': {
     requests: 2,

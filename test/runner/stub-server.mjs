@@ -108,6 +108,13 @@ const MODES = {
     r.writeHead(200, { 'content-length': text.length });
     r.write(text.slice(0, 20), () => setTimeout(() => r.socket?.destroy(), 20));
   },
+  // A whole answer, then no HTTP: the connection ends, and the body that was kept says nothing of it.
+  'bad-chunk': (_n, q, r) => {
+    const text = JSON.stringify(good(q, '7'));
+    r.writeHead(200);
+    r.write(text, () => setTimeout(() => r.socket?.end('no chunk\r\n'), 20));
+  },
+  'bad-status': (_n, _q, r) => r.socket?.end('HTTP/1.1 two hundred\r\n\r\n'),
   reset: (_n, _q, r) => r.socket?.resetAndDestroy(),
   'reset-once': (n, q, r) => (n === 1 ? r.socket?.resetAndDestroy() : json(r, 200, good(q, '7'))),
   'busy-twice': (n, q, r) => {

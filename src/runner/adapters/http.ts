@@ -132,7 +132,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#fail(causeOf(error, this.#phase), `${systemCode(error) ?? error.name}: ${error.message}`);
+    this.#fail(causeOf(this.#phase), `${systemCode(error) ?? error.name}: ${error.message}`);
   }
 
   #fail(cause: Cause, text: string): void {
@@ -162,10 +162,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** What undici and the system call a failure, as one of the closed set of causes. */
-function causeOf(error: Error, phase: Phase): Cause {
-  const code = systemCode(error) ?? '';
-  if (phase === 'connect') return 'connection_refused';
-  if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW') return 'body_malformed';
-  return 'connection_lost';
+/** The cause of an error of the connection. */
+function causeOf(phase: Phase): Cause {
+  // What is no HTTP ends the connection too. Causes that begin with `body_` are kept for bodies that came whole.
+  return phase === 'connect' ? 'connection_refused' : 'connection_lost';
 }

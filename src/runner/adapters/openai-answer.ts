@@ -113,7 +113,7 @@ function parse(body: Buffer): { readonly ok: true; readonly value: JsonValue } |
 }
 
 /** An error object in place of an answer (F-63); null when there is none. */
-export function errorIn(value: JsonValue): Refusal | null {
+function errorIn(value: JsonValue): Refusal | null {
   const record = asRecord(value);
   const error = record?.error;
   if (record === null || error === undefined || error === null) return null;
@@ -127,6 +127,16 @@ export function errorIn(value: JsonValue): Refusal | null {
     embeddedStatus: status.find((item) => item !== null) ?? null,
     exception: typeof details?.type === 'string' ? details.type.slice(0, 200).toWellFormed() : null,
   };
+}
+
+/** What the body of an answer under an error status says, for people: exception name and text. */
+export function errorText(body: Buffer): { readonly exception: string | null; readonly text: string | null } {
+  if (body.length === 0) return { exception: null, text: null };
+  const parsed = parse(body);
+  const error = parsed.ok ? errorIn(parsed.value) : null;
+  if (error !== null) return { exception: error.exception, text: error.text };
+  // Not JSON, or no error in it: the beginning of the body is the text.
+  return { exception: null, text: body.subarray(0, 2000).toString('utf8') };
 }
 
 function asRecord(value: JsonValue | undefined): Readonly<Record<string, JsonValue | undefined>> | null {

@@ -3,13 +3,12 @@ import type { Pool } from 'undici';
 import { type FailureSignals, failureSignals } from '../../attempts/signals.js';
 import { canonicalBytes } from '../../core/canonical-json.js';
 import { BoundbookError } from '../../core/errors.js';
-import { parseStrictJson } from '../../core/strict-json.js';
 import type { OpenaiRunner } from '../../protocol/schema.js';
 import type { Adapter, GenerateEnd, GradeEnd, RunningAttempt, Work } from './adapter.js';
 import { secondsSince } from './adapter.js';
 import { gradeText } from './answer-grading.js';
 import { type HttpResult, send } from './http.js';
-import { errorIn, readAnswer } from './openai-answer.js';
+import { errorText, readAnswer } from './openai-answer.js';
 import { buildRequest, ENDPOINT_PATHS } from './openai-request.js';
 
 /** The service as the adapter sees it. */
@@ -178,18 +177,6 @@ function pauseBefore(asked: number, headers: IncomingHttpHeaders, left: number):
 /** The header's seconds; null when it is absent or not a whole number (its date form needs an agreed clock). */
 function retryAfter(value: string | string[] | undefined): number | null {
   return typeof value === 'string' && /^[0-9]{1,6}$/.test(value) ? Number(value) : null;
-}
-
-/** What an error body says, for people: exception name and text. */
-function errorText(body: Buffer): { exception: string | null; text: string | null } {
-  if (body.length === 0) return { exception: null, text: null };
-  try {
-    const error = errorIn(parseStrictJson(body, 'the error'));
-    if (error !== null) return { exception: error.exception, text: error.text };
-  } catch {
-    // Not JSON: the beginning of the body is the text.
-  }
-  return { exception: null, text: body.subarray(0, 2000).toString('utf8') };
 }
 
 /** Resolves true after the time, false when the signal came first. */
