@@ -9,7 +9,9 @@ import { command as report } from './report.js';
 import { command as run } from './run.js';
 import { command as schema } from './schema.js';
 import { command as show } from './show.js';
+import { command as sign } from './sign.js';
 import { command as status } from './status.js';
+import { command as timestamp } from './timestamp.js';
 import { command as unblind } from './unblind.js';
 import { command as verify } from './verify.js';
 
@@ -27,5 +29,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   show,
   unblind,
   report,
+  sign,
+  timestamp,
   audit,
 ];

@@ -51,6 +51,7 @@ export const ERROR_CODES = {
   POLICY_INVALID: { exit: 2, title: 'a witness policy with faults' },
   PROOF_UNAVAILABLE: { exit: 2, title: 'a leaf or tree size that the ledger does not have' },
   OPENSSL_UNAVAILABLE: { exit: 2, title: 'the openssl program is missing or does not run' },
+  REPORT_INVALID: { exit: 2, title: 'a file that is not a JSON report as it was written' },
   CLAIM_INVALID: { exit: 2, title: 'a PRML claim that has not the declared form' },
   CLAIM_UNSUPPORTED: { exit: 2, title: 'a decision that a PRML claim cannot state' },
 
@@ -72,6 +73,7 @@ export const ERROR_CODES = {
   TIMESTAMP_INVALID: { exit: 4, title: 'a time stamp that does not verify' },
   AUDIT_FINDINGS: { exit: 4, title: 'the audit found what the rules do not allow' },
 
+  AUTHORITY_FAILED: { exit: 5, title: 'a time-stamping authority did not answer with a time stamp' },
   STOPPED: { exit: 5, title: 'stopped by a signal with work left' },
   PROCESS_NOT_ENDED: { exit: 5, title: 'a process that was started cannot be ended' },
   BREAKER_OPEN: { exit: 5, title: 'too many infrastructure failures in a row' },

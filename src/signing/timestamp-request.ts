@@ -1,7 +1,8 @@
 import { BoundbookError } from '../core/errors.js';
 import { childrenOf, expectTag, integerOf, oidOf, readDer, TAG } from './der.js';
+import type { TimestampInfo } from './timestamp-token.js';
 
-/** Reads what an RFC 3161 query asks for. Pure: bytes in, values out. */
+/** What an RFC 3161 query asks for, and whether a token answers it. Pure: bytes in, values out. */
 
 const MAX_BYTES = 16_384;
 
@@ -27,6 +28,29 @@ export function readTimestampRequest(bytes: Uint8Array): TimestampRequest {
     digest: expectTag(digest, TAG.octetString).content,
     nonce: nonce === undefined ? null : integerOf(nonce),
   };
+}
+
+/**
+ * Whether a token repeats the digest and the nonce of a query.
+ *
+ * @throws {BoundbookError} TIMESTAMP_INVALID with both sides. Nothing is verified.
+ */
+export function assertAnswers(info: TimestampInfo, request: TimestampRequest): void {
+  if (info.hash !== request.hash || !info.digest.equals(request.digest)) {
+    throw new BoundbookError('TIMESTAMP_INVALID', 'the time stamp is of something else', {
+      hint: 'It belongs to another file or another version of it.',
+      evidence: { asked: request.digest.toString('hex'), answered: info.digest.toString('hex') },
+    });
+  }
+  if (request.nonce === null || info.nonce === request.nonce) return;
+  throw new BoundbookError(
+    'TIMESTAMP_INVALID',
+    'the time stamp does not answer this query: its nonce is another',
+    {
+      hint: 'It may be an old answer that was sent again. Ask anew.',
+      evidence: { asked: request.nonce.toString(16), answered: info.nonce?.toString(16) ?? null },
+    },
+  );
 }
 
 function refuse(reason: string): never {
