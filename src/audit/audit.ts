@@ -32,7 +32,7 @@ export async function audit(
   const findings = new Findings();
   const source = await openWorkspaceSource(root, selector, options.ledger, findings);
   try {
-    return auditSource(source, options, findings);
+    return await auditSource(source, options, findings);
   } finally {
     source.close();
   }
@@ -43,7 +43,11 @@ export async function audit(
  *
  * @param findings what was found while the source was opened; more is added
  */
-export function auditSource(source: AuditSource, options: AuditOptions, findings: Findings): AuditResult {
+export async function auditSource(
+  source: AuditSource,
+  options: AuditOptions,
+  findings: Findings,
+): Promise<AuditResult> {
   const { identified, ledger } = source;
   const schemas =
     identified === null ? null : new SchemaShelf(identified.manifest, ledger.schemas(identified.manifest));

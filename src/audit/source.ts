@@ -1,3 +1,5 @@
+import type { NoteFile } from '../ledger/checkpoints.js';
+import type { Attestations } from '../manifest/attestations.js';
 import type { IdentifiedManifest, Manifest } from '../manifest/manifest.js';
 import type { Findings } from './finding.js';
 import type { LedgerAudit } from './ledger-audit.js';
@@ -19,6 +21,12 @@ export interface AuditSource {
   readonly manifestFile: string;
   readonly ledgerName: string;
   readonly ledger: LedgerSource;
+  /** The manifests that it was bound from or that its plan supersedes, as far as they are at hand. */
+  readonly lineage: readonly IdentifiedManifest[];
+  /** Checkpoint notes beside the ledger, as they lie there. */
+  readonly notes: readonly NoteFile[];
+  /** Signatures and time stamps beside manifest and ledger, as they lie there. */
+  readonly attestations: Attestations;
   /** Names in the work folder; those that belong to an attempt or a session are removed while the entries go by. */
   readonly workFolders: Set<string>;
   /** Looks at what lies beside the entries, once these were replayed. */

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { basename, isAbsolute, join, resolve } from 'node:path';
+import type { Digest } from '../core/digest.js';
 import { BoundbookError, systemCode } from '../core/errors.js';
 import { readError, readFileBounded } from '../core/files.js';
 import { assertBelongsTo, LEDGER_FOLDER, ledgerFolder } from '../ledger/book.js';
@@ -73,6 +74,26 @@ export async function otherLedgers(
     const other = join(parent, name);
     return resolve(other) !== resolve(folder) && holdsLedgerOf(other, identified);
   });
+}
+
+/**
+ * The manifests that one was bound from or that its plan supersedes, the nearest first. Ends where one is not in the
+ * workspace.
+ */
+export async function readLineage(
+  root: string,
+  { manifest, digest }: IdentifiedManifest,
+): Promise<readonly IdentifiedManifest[]> {
+  const byDigest = new Map((await readWorkspace(root)).manifests.map((one) => [one.digest, one]));
+  const found = new Map<Digest, IdentifiedManifest>();
+  const open: (Digest | null)[] = [manifest.parent, manifest.supersedes];
+  for (let next = open.shift(); next !== undefined; next = open.shift()) {
+    const one = next === null ? undefined : byDigest.get(next);
+    if (one === undefined || one.digest === digest || found.has(one.digest)) continue;
+    found.set(one.digest, { manifest: one.manifest, digest: one.digest });
+    open.push(one.manifest.parent, one.manifest.supersedes);
+  }
+  return [...found.values()];
 }
 
 /** The declared report schemas that lie in the workspace, by binding name. */

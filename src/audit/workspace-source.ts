@@ -2,6 +2,8 @@ import { basename, resolve } from 'node:path';
 import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { LEDGER_FOLDER } from '../ledger/book.js';
+import { readNotes } from '../ledger/checkpoints.js';
+import { loadAttestations } from '../manifest/attestations.js';
 import type { Findings } from './finding.js';
 import { damageNote } from './head.js';
 import { findOrphans, findWorkOrphans, unreadable } from './leftovers.js';
@@ -9,7 +11,7 @@ import { ObjectStream } from './object-stream.js';
 import type { Found, ObjectShelf, ObjectSource } from './objects.js';
 import { AuditReader } from './reader.js';
 import type { AuditSource, Surroundings } from './source.js';
-import { otherLedgers, readSchemas, readSubject } from './subject.js';
+import { otherLedgers, readLineage, readSchemas, readSubject } from './subject.js';
 
 /**
  * Opens a manifest's ledger in a workspace for an audit.
@@ -29,6 +31,9 @@ export async function openWorkspaceSource(
   const { identified, file, folder } = subject;
   const schemas = identified === null ? new Map() : await readSchemas(root, identified.manifest);
   const others = await otherLedgers(root, subject);
+  const lineage = identified === null ? [] : await readLineage(root, identified);
+  const attestations = await loadAttestations(root);
+  const notes = await readNotes(folder);
   const reader = AuditReader.open(folder);
   for (const error of reader.damage) findings.add(damageNote(error));
   const workFolders = new Set(reader.workFolders());
@@ -41,6 +46,9 @@ export async function openWorkspaceSource(
       objects: new FolderObjects(reader),
       schemas: () => schemas,
     },
+    lineage,
+    notes,
+    attestations,
     workFolders,
     conclude({ head }, shelf, found): Surroundings {
       for (const other of others) {
