@@ -32,6 +32,7 @@ export const FINDINGS = {
   OBJECT_ALTERED: { clause: 'P16', title: 'an object holds other bytes than its digest says' },
   OBJECT_ORPHAN: { clause: 'law 4', title: 'an object that no entry names' },
   WORK_ORPHAN: { clause: 'law 2', title: 'a work folder without an attempt' },
+  DEVIATION_DIFFERS: { clause: 'B9', title: 'a noted deviation touches other slots than it says' },
   REPORT_NUMBER: { clause: 'B11', title: 'a report says something that does not follow from the book' },
   REPORT_FORM: { clause: 'law 10', title: 'a report in no form that can be rebuilt' },
 } as const satisfies Record<string, { readonly clause: string; readonly title: string }>;

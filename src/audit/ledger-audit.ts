@@ -9,6 +9,7 @@ import type { LedgerIdentity } from '../ledger/origin.js';
 import type { LedgerHead } from '../ledger/reader.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
 import { ClockCheck } from './clock.js';
+import { checkDeviation } from './deviations.js';
 import { EvidenceCheck } from './evidence.js';
 import type { Findings } from './finding.js';
 import { HeadCheck, type KnownHead } from './head.js';
@@ -147,6 +148,7 @@ class Replay {
     if (entry.type === 'gate.passed') workFolders.delete(`services-${entry.session}`);
     if (this.#fold === null) return;
     checkSession(entry, this.#fold, findings);
+    if (entry.type === 'deviation.noted') checkDeviation(entry, this.#fold.context, findings);
     this.#slots?.check(entry);
     const slot = 'slot' in entry ? { slot: entry.slot } : {};
     for (const { seq, clause, message } of this.#fold.apply(entry)) {

@@ -1,4 +1,6 @@
+import type { NotedDeviation } from '../ledger/fold.js';
 import type { Protocol } from '../protocol/schema.js';
+import { selectorText } from '../slots/selector.js';
 import type { LedgerAudit } from './ledger-audit.js';
 import type { SchemaShelf } from './plan.js';
 
@@ -89,6 +91,7 @@ export function remarkLines({ fold, evidence, clock }: LedgerAudit): string[] {
       `session ${session} was paused with entry ${seq} (${reason}${detail === null ? '' : `: ${detail}`})`,
     );
   }
+  for (const note of fold?.noted ?? []) lines.push(noteLine(note));
   const open = fold === null ? [] : [...fold.slots.open()];
   if (open.length > 0) {
     lines.push(`${open.length} slots were started and are not closed, ${open[0]?.slot ?? ''} among them`);
@@ -104,6 +107,11 @@ export function remarkLines({ fold, evidence, clock }: LedgerAudit): string[] {
   if (late > 0)
     lines.push(`${late} unresolved slots have a verdict that came after unblinding and changes nothing`);
   return lines;
+}
+
+function noteLine({ seq, time, text, selector, slots, afterUnblinding }: NotedDeviation): string {
+  const when = afterUnblinding ? 'after outcomes were unblinded' : 'before any unblinding';
+  return `deviation noted with entry ${seq} at ${time}, ${when}: ${slots.count} slots (${selectorText(selector)}): ${text}`;
 }
 
 /** What was recomputed. */

@@ -1,3 +1,4 @@
+import { visible } from '../core/visible.js';
 import type { Finding } from './finding.js';
 import { FINDINGS } from './finding.js';
 import type { AuditResult } from './result.js';
@@ -68,10 +69,4 @@ function describe({ code, clause, where, message }: Finding): string[] {
     `    ${message}`,
     `    ${FINDINGS[code].title}`,
   ];
-}
-
-function visible(text: string): string {
-  return text
-    .toWellFormed()
-    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
 }

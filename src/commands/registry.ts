@@ -4,6 +4,7 @@ import { command as check } from './check.js';
 import type { CommandDefinition } from './command.js';
 import { command as freeze } from './freeze.js';
 import { command as init } from './init.js';
+import { command as note } from './note.js';
 import { command as plan } from './plan.js';
 import { command as report } from './report.js';
 import { command as run } from './run.js';
@@ -27,6 +28,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   run,
   status,
   show,
+  note,
   unblind,
   report,
   sign,

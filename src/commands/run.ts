@@ -28,8 +28,8 @@ export const command: CommandDefinition = {
   next: 'boundbook status; boundbook unblind, when every confirmatory slot is closed.',
   run: async ([manifest], options, context) => {
     const { runSession } = await import('../runner/session.js');
-    const { parseFilters } = await import('../runner/selection.js');
-    const { integerOption, shardOption } = await import('./options.js');
+    const { parseFilters } = await import('../slots/selector.js');
+    const { integerOption, repeated, shardOption } = await import('./options.js');
     const { hashProgress } = await import('./manifest-output.js');
     const { root, terminal, progress, signal, force, now } = context;
     const summary = await runSession({
@@ -51,9 +51,3 @@ export const command: CommandDefinition = {
     return { text: summary.text, json: summary.json };
   },
 };
-
-/** A flag that takes several values and may be repeated arrives as a list. */
-function repeated(value: unknown): readonly string[] {
-  if (value === undefined) return [];
-  return Array.isArray(value) ? value.map(String) : [String(value)];
-}

@@ -47,6 +47,7 @@ function ledgerJson(ledger: LedgerStatus): JsonValue {
     costs: { used: { ...used }, unused: { ...unused }, open: { ...open }, ...devices },
     sessions: ledger.sessions.map((session) => ({ ...session })),
     deviations: ledger.deviations.map((deviation) => ({ ...deviation })),
+    noted: ledger.noted.map((note) => ({ ...note, slots: { ...note.slots } })),
     unblinded: ledger.unblinded === null ? null : { ...ledger.unblinded },
   };
 }
@@ -94,6 +95,7 @@ async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Pr
     labelled([
       ['attempts', `${kinds}; ${attempts.recovered} recovered after their process was gone`],
       ...sessionRows(ledger),
+      ...(await noteRows(ledger)),
       ['outcomes', outcomes(ledger, blinding)],
     ]),
     await costText(ledger),
@@ -124,6 +126,15 @@ function sessionRows({ sessions, deviations }: LedgerStatus): [string, string][]
         `by ${reason} (entry ${seq})${detail === null ? '' : `: ${detail.slice(0, 60)}`}`,
       ]),
   ];
+}
+
+async function noteRows({ noted }: LedgerStatus): Promise<[string, string][]> {
+  const { visible } = await import('../core/visible.js');
+  const shown = noted.slice(-5);
+  return shown.map(({ seq, text, slots }, i): [string, string] => {
+    const short = text.length > 50 ? `${text.slice(0, 50)}…` : text;
+    return [i === 0 ? 'noted' : '', `${visible(short)} (entry ${seq}, ${slots.count} slots)`];
+  });
 }
 
 async function costText({ costs }: LedgerStatus): Promise<string> {

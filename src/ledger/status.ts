@@ -5,7 +5,7 @@ import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import { ledgerFolder, type ManifestReference, openBook } from './book.js';
 import { decodeEntry } from './codec.js';
 import { maskEffort, type ShownEffort } from './costs.js';
-import type { Costs, Deviation } from './fold.js';
+import type { Costs, Deviation, NotedDeviation } from './fold.js';
 import { type LedgerHead, LedgerReader } from './reader.js';
 import { type Session, sessionSeconds } from './sessions.js';
 import type { QueueCounts, StateCounts } from './slot-book.js';
@@ -24,6 +24,7 @@ export interface LedgerStatus {
   readonly costs: ShownCosts;
   readonly sessions: readonly SessionStatus[];
   readonly deviations: readonly Deviation[];
+  readonly noted: readonly NotedDeviation[];
   readonly unblinded: { readonly seq: number; readonly time: string; readonly partial: boolean } | null;
 }
 
@@ -90,6 +91,7 @@ async function ledgerStatus(root: string, stored: StoredManifest): Promise<Ledge
       costs: shownCosts(fold.costs(), fold.outcomesVisible),
       sessions: [...fold.sessions.all()].map(sessionStatus),
       deviations: fold.deviations,
+      noted: fold.noted,
       unblinded:
         unblinded === null ? null : { seq: unblinded.seq, time: unblinded.time, partial: unblinded.partial },
     };

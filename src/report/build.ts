@@ -52,6 +52,7 @@ export function buildReport(input: ReportInput): Report {
     truncation: results === null ? null : truncationOf(input.generations),
     costs: costsOf(input.costs, visibility === 'blinded' && protocol.blinding === 'masked'),
     deviations: input.incidents.filter((incident) => incident.count > 0),
+    noted: input.noted,
     interval_notes: results === null ? [] : intervalNotes(results),
     caveats: [...designCaveats(view), ...(results === null ? [] : outcomeCaveats(results))],
     not_checked: NOT_CHECKED,

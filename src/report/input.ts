@@ -50,6 +50,15 @@ export function reportInput({ manifest, manifestDigest, fold, head, entries }: R
     attempts: { first, replacement, regrade, recovered: fold.recovered },
     ...tallyEntries(entries, (slot) => fold.slots.key(slot)?.arm ?? ''),
     costs,
+    noted: fold.noted.map(({ seq, time, text, selector, slots, afterUnblinding }) => ({
+      entry: seq,
+      time,
+      text,
+      selector,
+      slots: slots.count,
+      slots_digest: slots.digest,
+      after_unblinding: afterUnblinding,
+    })),
   };
 }
 

@@ -1,5 +1,6 @@
 import { fromNumber, rational, sum } from '../analysis/rational.js';
 import { toFixedDecimal, toPercent } from '../analysis/rounding.js';
+import { selectorText } from '../slots/selector.js';
 import { type Block, heading, list, paragraph, table } from './document.js';
 import { queueBlocks } from './layout-results.js';
 import { scaleOf } from './scale.js';
@@ -25,6 +26,7 @@ export function layout(report: Report): readonly Block[] {
       'Beside the plan',
       report.deviations.map(({ what, count }) => `${what}: ${count}`),
     ),
+    ...section('Deviations noted in mid-run', report.noted.map(noteText)),
     ...section('Read with', report.caveats),
     ...section('Not checked here', report.not_checked),
   ];
@@ -32,6 +34,12 @@ export function layout(report: Report): readonly Block[] {
 
 function section(title: string, items: readonly string[]): readonly Block[] {
   return items.length === 0 ? [] : [heading(2, title), ...list(items)];
+}
+
+/** B9. */
+function noteText({ entry, time, text, selector, slots, after_unblinding }: Report['noted'][number]): string {
+  const when = after_unblinding ? 'after outcomes were unblinded' : 'before any unblinding';
+  return `${text} (${plural(slots, 'slot')}: ${selectorText(selector)}; entry ${entry}, ${time}, ${when})`;
 }
 
 function identity(report: Report): readonly Block[] {

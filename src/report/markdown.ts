@@ -1,4 +1,5 @@
-import { type Block, type TableBlock, visible } from './document.js';
+import { visible } from '../core/visible.js';
+import type { Block, TableBlock } from './document.js';
 
 /** Lays blocks out as GitHub-flavoured Markdown; ends without a line break. */
 export function renderMarkdown(blocks: readonly Block[]): string {

@@ -5,7 +5,7 @@ import type { Protocol, Stage } from '../protocol/schema.js';
 import type { TaskIds } from '../slots/plan.js';
 import type { SlotKey } from '../slots/slot.js';
 
-/** Everything that a report is a function of (law 10): plain values, no times, hosts or paths. */
+/** Everything that a report is a function of (law 10): plain values, no hosts or paths, no time but that of a note. */
 export interface ReportInput {
   readonly manifest: ManifestInput;
   readonly protocol: Protocol;
@@ -26,6 +26,7 @@ export interface ReportInput {
   readonly generations: readonly GenerationCount[];
   readonly costs: CostInput;
   readonly incidents: readonly Incident[];
+  readonly noted: readonly NotedDeviation[];
 }
 
 /** What of a manifest a reader of figures must know. */
@@ -83,6 +84,19 @@ export interface CostInput {
   readonly session_seconds: number;
   readonly service_seconds: number;
   readonly gpu_seconds: number;
+}
+
+/** B9: a change in mid-run, as a person noted it. */
+export interface NotedDeviation {
+  readonly entry: number;
+  readonly time: string;
+  readonly text: string;
+  /** Accepted values by field; empty for all slots. */
+  readonly selector: Readonly<Record<string, readonly string[]>>;
+  readonly slots: number;
+  /** SHA-256 over the ids of those slots, ascending, one a line. */
+  readonly slots_digest: Digest;
+  readonly after_unblinding: boolean;
 }
 
 /** Something that happened beside the plan. */

@@ -1,4 +1,5 @@
-import { type Block, type Column, type TableBlock, visible } from './document.js';
+import { visible } from '../core/visible.js';
+import type { Block, Column, TableBlock } from './document.js';
 
 /** No line of a text report is wider. */
 export const TEXT_WIDTH = 100;

@@ -2,7 +2,13 @@ import type { Sign } from '../analysis/bounds.js';
 import type { DecisionStatus } from '../analysis/decision.js';
 import type { Digest } from '../core/digest.js';
 import type { ShownEffort } from '../ledger/costs.js';
-import type { FailureCount, Incident, LedgerIdentity, ManifestInput } from './report-input.js';
+import type {
+  FailureCount,
+  Incident,
+  LedgerIdentity,
+  ManifestInput,
+  NotedDeviation,
+} from './report-input.js';
 
 /**
  * The report as one plain value, schema `boundbook/report/1`. Its canonical JSON is the report; text and Markdown are
@@ -37,6 +43,7 @@ export interface Report {
   readonly truncation: readonly Truncation[] | null;
   readonly costs: Costs;
   readonly deviations: readonly Incident[];
+  readonly noted: readonly NotedDeviation[];
   /** How the intervals are made and what they are worth (P9). */
   readonly interval_notes: readonly string[];
   readonly caveats: readonly string[];

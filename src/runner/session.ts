@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { BoundbookError } from '../core/errors.js';
 import { gateError } from '../gate/refusal.js';
 import type { Product } from '../manifest/product.js';
+import { assertPlanned } from '../slots/selector.js';
 import type { Work } from './adapters/adapter.js';
 import { type Admission, type AdmissionOptions, admit, gatePassed, inspectModel } from './admission.js';
 import { BindingsWatch } from './bindings-watch.js';
@@ -11,7 +12,7 @@ import { Journal } from './journal.js';
 import { type Job, PlanQueue } from './plan-queue.js';
 import { Progress } from './progress.js';
 import { type RecoveryResult, recoverAttempts, type TakenOver } from './recovery.js';
-import { assertPlanned, describeSelection, type RunSelection, selectedSlots } from './selection.js';
+import { describeSelection, type RunSelection, selectedSlots } from './selection.js';
 import { ServiceKeeper } from './service-keeper.js';
 import { type AttemptFailure, SlotDriver } from './slot-driver.js';
 import { type StopCause, StopSwitch } from './stop.js';
@@ -56,7 +57,7 @@ const active = new Set<string>();
  */
 export async function runSession(options: RunOptions): Promise<RunSummary> {
   const check: AdmissionOptions['check'] = (protocol, taskIds) =>
-    assertPlanned(options.selection, protocol, taskIds);
+    assertPlanned(options.selection.only, protocol, taskIds);
   const admission = await admit({ ...options, check });
   const { book, session } = admission;
   warnOfClock(book.fold.time, options);

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import type { Digest } from '../../src/core/digest.js';
-import { parseFilters } from '../../src/runner/selection.js';
+import { parseFilters } from '../../src/slots/selector.js';
 import { shardOf } from '../../src/slots/slot.js';
 import { put, type Trial, trial } from './fixture.js';
 

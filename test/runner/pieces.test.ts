@@ -10,7 +10,7 @@ import { fillArgv } from '../../src/runner/argv.js';
 import { Breaker } from '../../src/runner/breaker.js';
 import { fateOf, ownIdentity } from '../../src/runner/process-identity.js';
 import { Progress } from '../../src/runner/progress.js';
-import { parseFilters } from '../../src/runner/selection.js';
+import { parseFilters } from '../../src/slots/selector.js';
 import { put, temporaryFolder } from './fixture.js';
 
 describe('the breaker', () => {
