@@ -21,9 +21,9 @@ export const command: CommandDefinition = {
   run: async ([manifest], options, context) => {
     const { openBook } = await import('../ledger/book.js');
     const { noteDeviation } = await import('../ledger/deviations.js');
-    const { repeated, textOption } = await import('./options.js');
+    const { listOption, textOption } = await import('./options.js');
     const text = textOption(options.text, '--text') ?? '';
-    const selector = await selectorOption(repeated(options.slots));
+    const selector = await selectorOption(listOption(options.slots, '--slots'));
     const book = await openBook(context.root, manifest, 'write', context.now);
     try {
       const entry = noteDeviation(book, text, selector);

@@ -49,9 +49,3 @@ export function shardOption(value: OptionValue): { index: number; count: number 
   }
   return { index, count };
 }
-
-/** A flag that takes several values and may be repeated arrives as a list. */
-export function repeated(value: unknown): readonly string[] {
-  if (value === undefined) return [];
-  return Array.isArray(value) ? value.map(String) : [String(value)];
-}

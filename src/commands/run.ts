@@ -29,7 +29,7 @@ export const command: CommandDefinition = {
   run: async ([manifest], options, context) => {
     const { runSession } = await import('../runner/session.js');
     const { parseFilters } = await import('../slots/selector.js');
-    const { integerOption, repeated, shardOption } = await import('./options.js');
+    const { integerOption, listOption, shardOption } = await import('./options.js');
     const { hashProgress } = await import('./manifest-output.js');
     const { root, terminal, progress, signal, force, now } = context;
     const summary = await runSession({
@@ -38,7 +38,7 @@ export const command: CommandDefinition = {
       workers: integerOption(options.workers, '--workers', { min: 1, max: MAX_WORKERS }) ?? DEFAULT_WORKERS,
       selection: {
         shard: shardOption(options.shard) ?? null,
-        only: parseFilters(repeated(options.only)),
+        only: parseFilters(listOption(options.only, '--only')),
       },
       limit: integerOption(options.limit, '--limit', { min: 1, max: Number.MAX_SAFE_INTEGER }) ?? null,
       terminal,
