@@ -169,7 +169,7 @@ class Replay {
     this.#firstTime = entry.time;
     if (manifest === null) return;
     const { created } = manifest.manifest;
-    if (Date.parse(entry.time) < Date.parse(created)) {
+    if (entry.time < created) {
       const message = `the first entry is of ${entry.time}, the manifest of ${created}`;
       findings.add({ code: 'TIME_BEFORE_PLAN', where: { seq: entry.seq, pointer: '/time' }, message });
     }

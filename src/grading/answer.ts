@@ -1,6 +1,7 @@
 import type { JsonObject } from '../core/json.js';
+import { trimAscii } from '../core/trim.js';
 import type { Grader } from '../protocol/schema.js';
-import { canonicalInteger, trimAscii } from './integer.js';
+import { canonicalInteger } from './integer.js';
 import { referenceAnswer } from './reference.js';
 
 /** Graders that work on the text of an answer, without a command. */

@@ -1,7 +1,8 @@
 import { BoundbookError } from '../core/errors.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
+import { trimAscii } from '../core/trim.js';
 import type { Grader } from '../protocol/schema.js';
-import { canonicalInteger, trimAscii } from './integer.js';
+import { canonicalInteger } from './integer.js';
 
 /**
  * The reference answer of a task as the grader compares it. A reference that is missing, empty or not of the

@@ -1,19 +1,16 @@
 import { isUtf8 } from 'node:buffer';
 import { canonicalBytes, canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
+import { isTime } from '../core/time.js';
 import { type Entry, type EntryDraft, type EntryFrame, entryDraftSchema } from './entries.js';
 import { isCommonEntry } from './entry-form.js';
 
 /** Largest body of an entry, in bytes; what is larger becomes an object. */
 export const MAX_BODY_BYTES = 60_000;
 
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+/** In canonical JSON a quote that is part of a string has a backslash before it. */
+const PROTOTYPE_KEY = /(?<!\\)"__proto__":/;
 const LEAF = /^[0-9a-f]{64}$/;
-
-/** Whether a text is a time as entries hold it: UTC, RFC 3339, milliseconds. Such times compare as texts. */
-export function isEntryTime(text: unknown): text is string {
-  return typeof text === 'string' && TIME.test(text);
-}
 
 /**
  * The bytes of an entry: canonical JSON of the draft with its frame.
@@ -71,12 +68,10 @@ export function decodeEntry(body: Buffer): Decoded {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return refused('the body is no object');
   if (!isCanonical(value, text)) return refused('the body is not canonical JSON');
+  // Schemas pass over this key, so that the entry would say less than its bytes.
+  if (PROTOTYPE_KEY.test(text)) return refused('the body holds the key "__proto__"');
   const { seq, prev, time, ...draft } = value as Record<string, unknown>;
-  if (
-    !isSeq(seq) ||
-    !(prev === null || (typeof prev === 'string' && LEAF.test(prev))) ||
-    !isEntryTime(time)
-  ) {
+  if (!isSeq(seq) || !(prev === null || (typeof prev === 'string' && LEAF.test(prev))) || !isTime(time)) {
     return refused('seq, prev or time is malformed');
   }
   const checked = entryDraftSchema.safeParse(draft);

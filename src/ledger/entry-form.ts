@@ -24,7 +24,7 @@ const KEY =
   `\\{"arm":${STRING},"evaluation_seed":${INTEGER},"queue":${STRING},"rep":${COUNT},"task":${STRING},` +
   `"training_seed":${orNull(INTEGER)}\\}`;
 const RESULT = `\\{"candidate":${DIGEST},"kind":(?:"candidate"|"report","report":${DIGEST},"value":${NUMBER})\\}`;
-const OBJECTS = `\\{(?:"[a-z_]+":${DIGEST})?\\}`;
+const OBJECTS = `\\{(?:"[a-z][a-z_]*":${DIGEST})?\\}`;
 const USAGE = `\\{"completion_tokens":${orNull(INTEGER)},"prompt_tokens":${orNull(INTEGER)}\\}`;
 const BASIS = `\\{"attempt":${HEX32},"kind":(?:"model_failure"|"report","report":${DIGEST})\\}`;
 

@@ -1,6 +1,7 @@
 import { BoundbookError } from '../core/errors.js';
+import { isTime } from '../core/time.js';
 import type { LedgerRecord } from './chain.js';
-import { encodeEntry, isEntryTime } from './codec.js';
+import { encodeEntry } from './codec.js';
 import type { EntryDraft } from './entries.js';
 import { leafHash } from './merkle.js';
 
@@ -20,7 +21,7 @@ export const NO_ENTRIES: Tail = { size: 0, leaf: null, time: null };
  */
 export function encodeAfter(draft: EntryDraft, tail: Tail, now: () => string): LedgerRecord {
   const clock = now();
-  if (!isEntryTime(clock)) throw new BoundbookError('INTERNAL', `the clock gave ${JSON.stringify(clock)}`);
+  if (!isTime(clock)) throw new BoundbookError('INTERNAL', `the clock gave ${JSON.stringify(clock)}`);
   // A clock that was set back must not make the book contradict itself.
   const time = tail.time !== null && clock < tail.time ? tail.time : clock;
   const frame = { seq: tail.size, prev: tail.leaf?.toString('hex') ?? null, time };

@@ -1,5 +1,6 @@
 import { canonicalText } from '../core/canonical-json.js';
 import type { Fault } from '../core/errors.js';
+import { computationFaults } from '../protocol/computable.js';
 import { pointerOf } from '../protocol/json-pointer.js';
 import { referenceFaults } from '../protocol/references.js';
 import { PRODUCT_BINDING, type RequiredBinding, requiredBindings } from './required.js';
@@ -35,7 +36,7 @@ export function hasAllTasks(manifest: Pick<Manifest, 'protocol' | 'bindings'>): 
  */
 export function inconsistencies(manifest: Manifest): readonly Fault[] {
   const { protocol } = manifest;
-  const faults: Fault[] = referenceFaults(protocol).map((fault) => ({
+  const faults: Fault[] = [...referenceFaults(protocol), ...computationFaults(protocol)].map((fault) => ({
     where: `/protocol${pointerOf(fault.path)}`,
     message: fault.message,
   }));

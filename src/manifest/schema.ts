@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Digest, isDigest } from '../core/digest.js';
+import { isTime } from '../core/time.js';
 import { protocolSchema } from '../protocol/schema.js';
 import { IGNORE_RULE } from './names.js';
 
@@ -49,7 +50,7 @@ export const manifestSchema = z.strictObject({
     version: z.string().min(1),
     dependencies: z.record(z.string(), z.string()),
   }),
-  created: z.iso.datetime(),
+  created: z.custom<string>(isTime, 'not a time in UTC with milliseconds'),
   name: z.string(),
   revision: z.int(),
   title: z.string(),

@@ -31,7 +31,8 @@ export function checkRules(rules: readonly AttributionRule[], collector: FaultCo
   });
 }
 
-function checkPattern(source: string | undefined, path: Path, collector: FaultCollector): void {
+/** Checks that the `text` of a rule is a regular expression. */
+export function checkPattern(source: string | undefined, path: Path, collector: FaultCollector): void {
   if (source === undefined) return;
   try {
     new RegExp(source, 'iu');

@@ -82,12 +82,7 @@ function checkConditions(protocol: Protocol, collector: FaultCollector): void {
   const seen = new Map<string, string>();
   for (const [name, condition] of Object.entries(protocol.conditions)) {
     const path: Path = ['conditions', name];
-    for (const part of ['user', 'system'] as const) {
-      const parsed = parseTemplate(condition.prompt[part] ?? '');
-      if (parsed.ok) continue;
-      const hint = 'Write {field} for a field of the task, {{ and }} for braces.';
-      collector.add([...path, 'prompt', part], `the prompt has ${parsed.problem}`, hint);
-    }
+    checkPrompt(condition, path, collector);
     checkGrader(condition, protocol.runner.adapter, [...path, 'grader'], collector);
     const text = canonicalText(condition);
     const twin = seen.get(text);
@@ -111,17 +106,30 @@ function checkGrader(condition: Condition, adapter: string, path: Path, collecto
       'The command adapter takes the grader "report"; the openai adapter takes "exact" or "integer".',
     );
   }
-  if (grader.kind !== 'report') return;
-  const { min, max } = grader.reward;
+  if (grader.kind === 'report') checkReward(grader.reward, [...path, 'reward'], collector);
+}
+
+/** Checks the templates of a condition's prompt. */
+export function checkPrompt({ prompt }: Condition, path: Path, collector: FaultCollector): void {
+  for (const part of ['user', 'system'] as const) {
+    const parsed = parseTemplate(prompt[part] ?? '');
+    if (parsed.ok) continue;
+    const hint = 'Write {field} for a field of the task, {{ and }} for braces.';
+    collector.add([...path, 'prompt', part], `the prompt has ${parsed.problem}`, hint);
+  }
+}
+
+/** Checks the range of rewards of a grader. */
+export function checkReward(
+  { min, max }: { readonly min: number; readonly max: number },
+  path: Path,
+  collector: FaultCollector,
+): void {
   if (min >= max) {
-    collector.add(
-      [...path, 'reward'],
-      `the reward range from ${min} to ${max} is empty`,
-      'min must be below max.',
-    );
+    collector.add(path, `the reward range from ${min} to ${max} is empty`, 'min must be below max.');
   } else if (min > 0 || max < 0) {
     collector.add(
-      [...path, 'reward'],
+      path,
       `the reward range from ${min} to ${max} does not hold 0`,
       'A model failure with nothing to grade counts 0 (P14), so the range must hold it.',
     );

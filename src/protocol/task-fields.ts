@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '../core/json.js';
+import { trimAscii } from '../core/trim.js';
 import type { Condition, Protocol } from './schema.js';
 import type { TaskFaults } from './task-faults.js';
 import type { Task } from './task-lines.js';
@@ -89,12 +90,12 @@ const notNull: Demand = (value) => (value === null ? 'is null' : null);
 const isReference: Demand = (value) => {
   if (typeof value === 'number' && Number.isSafeInteger(value)) return null;
   if (typeof value !== 'string') return 'is no text';
-  return value.trim() === '' ? 'is empty: an empty answer would pass' : null;
+  return trimAscii(value) === '' ? 'is empty: an empty answer would pass' : null;
 };
 
 const isInteger: Demand = (value) => {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? null : 'is no integer';
-  return typeof value === 'string' && /^[+-]?[0-9]+$/.test(value.trim()) ? null : 'is no integer';
+  return typeof value === 'string' && /^[+-]?[0-9]+$/.test(trimAscii(value)) ? null : 'is no integer';
 };
 
 const isTestList: Demand = (value) => {

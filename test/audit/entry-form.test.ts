@@ -199,11 +199,18 @@ test('frames and texts that only look right are left to the schema and the rende
     sound.replace('{', '{ '),
     `${sound}\n`,
     sound.replace('"type"', '"__proto__":1,"type"'),
+    // Schemas pass over such a key in a map of free names.
+    canonicalText(
+      framed({ ...draft, objects: JSON.parse(`{"__proto__":"${DIGEST}","response":"${DIGEST}"}`) }),
+    ),
+    canonicalText(framed({ ...draft, objects: JSON.parse(`{"__proto__":"${DIGEST}"}`) })),
   ];
   for (const text of broken) {
     expect(text).not.toBe(sound);
     expect(decodeEntry(Buffer.from(text)).ok, text).toBe(false);
   }
+  const quoted = framed({ ...draft, objects: { 'x"__proto__': DIGEST }, finish_reason: '"__proto__":' });
+  expect(decodeEntry(Buffer.from(canonicalText(quoted))).ok).toBe(true);
   const reason = 'a "quote", \\ud800, é, 😀 \u0007\u2028\u007f';
   for (const finish_reason of [reason, 'é 😀 \u2028\u007f', '']) {
     const entry = framed({ ...draft, finish_reason });

@@ -441,6 +441,12 @@ describe('what a power cut leaves (F-95)', () => {
   });
 });
 
+/** The parts of a protocol that are edited below. */
+interface Loose {
+  attempts: { rules: unknown[] };
+  conditions: Record<'default', { prompt: { user: string }; grader: { reward: unknown } }>;
+}
+
 describe('a manifest by its bytes', () => {
   it('is refused in every other form', async () => {
     const { surroundings } = workplace();
@@ -475,6 +481,37 @@ describe('a manifest by its bytes', () => {
     altered(edited({ bindings: manifest.bindings.toReversed() }), /contradict/);
     altered(edited({ bindings: manifest.bindings.slice(1) }), /contradict/);
     altered(edited({ reason: 'why not' }), /contradict/);
+    altered(edited({ created: '2026-09-27T12:00:00Z' }), /form of a manifest/);
+    // What outcomes are computed with must mean something.
+    const replanned = (change: (protocol: Loose) => void): string => {
+      const protocol = structuredClone(value.protocol) as Loose;
+      change(protocol);
+      return edited({ protocol });
+    };
+    altered(
+      replanned(({ attempts }) => {
+        const when = { text: '(' };
+        attempts.rules = [{ id: 'x', when, attribute: 'model', sufficient: false }];
+      }),
+      /contradict/,
+    );
+    altered(
+      replanned(({ conditions }) => {
+        conditions.default.prompt.user = '{question';
+      }),
+      /contradict/,
+    );
+    for (const reward of [
+      { min: 1, max: 1 },
+      { min: 0.5, max: 1 },
+    ]) {
+      altered(
+        replanned(({ conditions }) => {
+          conditions.default.grader.reward = reward;
+        }),
+        /contradict/,
+      );
+    }
     const tree = manifest.bindings.find(({ kind }) => kind === 'tree');
     if (tree?.kind !== 'tree') throw new Error('no tree is bound');
     const shorter = { ...tree, entries: tree.entries.slice(1) };

@@ -133,7 +133,7 @@ describe('task files are refused', () => {
   test('with a reference that is no integer, for the integer grader only', () => {
     const text = spoil(['kind: exact', 'kind: integer']);
     expect(resolve(TASKS.replace('"answer":"2"', '"answer":-7'), undefined, text).ids.size).toBe(2);
-    for (const answer of ['"2.0"', '2.5', '"two"', '""', 'true']) {
+    for (const answer of ['"2.0"', '2.5', '"two"', '""', 'true', '"\u00a07"']) {
       const all = TASKS.replace('"answer":"2"', `"answer":${answer}`);
       expect(faultsOf(() => resolve(all, undefined, text))[0]).toMatch(/"answer" is no integer/);
     }
