@@ -1,7 +1,9 @@
-import type { CommandDefinition } from './command.js';
+import type { RestoreRequest } from '../ledger/restore.js';
+import type { CommandDefinition, OptionValue } from './command.js';
 
 const MAX_WORKERS = 10_000;
 const DEFAULT_WORKERS = 8;
+const MAX_REASON = 4000;
 
 export const command: CommandDefinition = {
   name: 'run',
@@ -17,11 +19,17 @@ export const command: CommandDefinition = {
       flags: '--only <field=value...>',
       description: 'only some slots: queue=…, arm=…, training_seed=…, evaluation_seed=…, task=…, slot=…',
     },
+    {
+      flags: '--restored <file>',
+      description: 'go on with an older copy of the ledger: FILE is the last checkpoint or .head that is known',
+    },
+    { flags: '--reason <text>', description: 'why an older copy had to be put back, for the record' },
     { flags: '--limit <n>', description: 'take up so many slots, then stop' },
   ],
   examples: [
     'boundbook run --workers 32',
     'boundbook run obme-final --shard 0/4',
+    'boundbook run --restored checkpoints/1200.note --reason "disk of node 3 died, copy of Monday put back"',
     'boundbook run --only queue=holdout100x16,arm=M,B --limit 10',
   ],
   interruptible: true,
@@ -40,6 +48,7 @@ export const command: CommandDefinition = {
         shard: shardOption(options.shard) ?? null,
         only: parseFilters(listOption(options.only, '--only')),
       },
+      restore: await restoreRequest(root, options.restored, options.reason),
       limit: integerOption(options.limit, '--limit', { min: 1, max: Number.MAX_SAFE_INTEGER }) ?? null,
       terminal,
       progress,
@@ -51,3 +60,24 @@ export const command: CommandDefinition = {
     return { text: summary.text, json: summary.json };
   },
 };
+
+/** @throws {BoundbookError} USAGE when one of the two flags is missing; as `readOutsideState`. */
+async function restoreRequest(
+  root: string,
+  restored: OptionValue,
+  reasonGiven: OptionValue,
+): Promise<RestoreRequest | undefined> {
+  const { textOption } = await import('./options.js');
+  const file = textOption(restored, '--restored');
+  const reason = textOption(reasonGiven, '--reason');
+  if (file === undefined && reason === undefined) return undefined;
+  const { BoundbookError } = await import('../core/errors.js');
+  if (file === undefined || reason === undefined || reason.length > MAX_REASON || !reason.isWellFormed()) {
+    throw new BoundbookError('USAGE', '--restored FILE and --reason TEXT belong together', {
+      hint: `FILE is the latest checkpoint or .head of the ledger that is known; TEXT has at most ${MAX_REASON} characters.`,
+    });
+  }
+  const { resolve } = await import('node:path');
+  const { readOutsideState } = await import('../ledger/outside-state.js');
+  return { file, outside: await readOutsideState(resolve(root, file)), reason };
+}

@@ -43,6 +43,7 @@ export const ERROR_CODES = {
   SLOT_NOT_PLANNED: { exit: 2, title: 'a slot, arm, seed or queue outside the plan' },
   PENDING_UNKNOWN: { exit: 2, title: 'an item that is not on the pending list' },
   LEDGER_NOT_FOUND: { exit: 2, title: 'no ledger at that place' },
+  RESTORE_REFUSED: { exit: 2, title: 'a new incarnation where nothing was lost, or quoting the wrong state' },
   LEDGER_ON_NETWORK: { exit: 2, title: 'a ledger on a file system that hosts share' },
   OUTCOME_BLINDED: { exit: 2, title: 'an outcome was asked for before unblinding' },
   UNBLIND_TOO_EARLY: { exit: 2, title: 'unblinding before its preconditions hold' },

@@ -13,7 +13,7 @@ import {
 import { z } from 'zod';
 import { canonicalText } from '../core/canonical-json.js';
 import { BoundbookError, systemCode } from '../core/errors.js';
-import { readError } from '../core/files.js';
+import { readError, writeError } from '../core/files.js';
 import { parseStrictJson } from '../core/strict-json.js';
 
 /**
@@ -54,19 +54,37 @@ export function readAnchor(ledgerFolder: string): Anchor | null {
   }
   try {
     if (!fstatSync(file).isFile() || fstatSync(file).size > 4096) throw malformed(path);
-    return anchorSchema.parse(parseStrictJson(readFileSync(file), path));
+    return parseAnchor(readFileSync(file), path);
   } catch (error) {
-    throw malformed(path, error);
+    throw error instanceof BoundbookError ? error : malformed(path, error);
   } finally {
     closeSync(file);
   }
 }
 
+/** @throws {BoundbookError} LEDGER_DAMAGED when it is not the head of a ledger. */
+export function parseAnchor(bytes: Buffer, path: string): Anchor {
+  try {
+    return anchorSchema.parse(parseStrictJson(bytes, path));
+  } catch (error) {
+    throw malformed(path, error);
+  }
+}
+
 /**
- * Replaces the anchor. An old anchor is still true, so a full disk or a lost right is no reason to fail: the ledger
- * itself is durable already.
+ * Replaces the anchor as far as that is possible. An old anchor is still true, so a full disk or a lost right is no reason
+ * to fail: the ledger itself is durable already.
  */
 export function writeAnchor(ledgerFolder: string, anchor: Anchor): void {
+  try {
+    replaceAnchor(ledgerFolder, anchor);
+  } catch {
+    // The old one stays.
+  }
+}
+
+/** Replaces the anchor. @throws {BoundbookError} DISK_FULL, FILE_UNWRITABLE. */
+export function replaceAnchor(ledgerFolder: string, anchor: Anchor): void {
   const path = anchorPath(ledgerFolder);
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
@@ -78,12 +96,13 @@ export function writeAnchor(ledgerFolder: string, anchor: Anchor): void {
       closeSync(file);
     }
     renameSync(temporary, path);
-  } catch {
+  } catch (error) {
     try {
       unlinkSync(temporary);
     } catch {
       // Not made.
     }
+    throw writeError(path, error);
   }
 }
 
@@ -101,7 +120,9 @@ export function assertAnchored(
       ? `${file} has ${ledger.size} entries, but had ${anchor.size} at ${anchor.time}: its end is missing`
       : `${file} holds another entry at position ${anchor.size - 1} than at ${anchor.time}: it was rewritten`,
     {
-      hint: 'An older copy, a copy without its -wal file, or a rewritten file. Restore the newest whole copy of the folder.',
+      hint: short
+        ? 'An older copy, or one without its -wal file. Restore the newest whole copy of the folder; where there is none, `boundbook run --restored FILE --reason TEXT` goes on with this one, on the record.'
+        : 'Restore the newest whole copy of the folder.',
       evidence: { anchor: { ...anchor }, size: ledger.size, leaf: ledger.leaf },
     },
   );

@@ -61,6 +61,7 @@ export function ledgerFolder(root: string, manifestFile: string): string {
 /**
  * Opens a manifest's ledger without judging its entries. For the audit, which lists what is wrong with them.
  *
+ * @param anchored false: a ledger that is shorter than its anchor is opened as well
  * @throws {BoundbookError} as `loadManifest` and `LedgerReader.open`; LEDGER_FOREIGN (for a run GATE_REFUSED) when it
  * belongs to another manifest or is not the only one; LEDGER_DAMAGED, OBJECT_MISSING, OBJECT_ALTERED, TASKS_INVALID.
  */
@@ -68,12 +69,13 @@ export async function openLedger(
   root: string,
   reference: ManifestReference,
   foreign: ForeignCode = 'LEDGER_FOREIGN',
+  anchored = true,
 ): Promise<OpenLedger> {
   const stored = typeof reference === 'object' ? reference : await loadManifest(root, reference);
   const { manifest, digest } = stored;
   const plan = assertPlan(stored);
   const folder = ledgerFolder(root, stored.file);
-  const reader = LedgerReader.open(folder);
+  const reader = LedgerReader.open(folder, anchored);
   try {
     const opened = assertBelongsTo(reader, digest, foreign);
     await assertOnlyLedger(root, folder, digest, foreign);

@@ -87,8 +87,18 @@ const drafts = {
       })
       .nullable()
       .describe('the ledger of the superseded plan whose closed slots are carried over'),
-    restored: ledgerState
-      .extend({ note: z.string().max(16_384).nullable(), reason: z.string().min(1).max(4000) })
+    restored: z
+      .strictObject({
+        size: z.int().min(1),
+        root: ledgerState.shape.root.nullable(),
+        leaf: z
+          .string()
+          .regex(/^[0-9a-f]{64}$/)
+          .nullable()
+          .describe('of the last entry; a head beside the folder knows it in place of the root'),
+        note: z.string().max(16_384).nullable(),
+        reason: z.string().min(1).max(4000),
+      })
       .nullable()
       .describe(
         'the last state known outside, when an older copy was put back: what it had and this copy lacks is lost',

@@ -3,6 +3,7 @@ import type { Attribution } from '../attempts/rules.js';
 import { CheckpointBook } from './checkpoint-book.js';
 import { type Obstacle, obstacles } from './completeness.js';
 import { type Entry, type EntryOf, toSlotEvent } from './entries.js';
+import { firstOpeningFault, type Restoration, reopeningFault, restorationOf } from './incarnations.js';
 import type { LedgerIdentity } from './origin.js';
 import type { PlanContext } from './plan-index.js';
 import { SessionBook, serviceSeconds, sessionSeconds } from './sessions.js';
@@ -58,6 +59,7 @@ export class LedgerFold {
   readonly #noted: NotedDeviation[] = [];
   #recovered = 0;
   #opened: EntryOf<'ledger.opened'> | null = null;
+  readonly #reopened: EntryOf<'ledger.opened'>[] = [];
   #unblinded: EntryOf<'unblinded'> | null = null;
   #amended: EntryOf<'amended'> | null = null;
   #startedAfterUnblinding = 0;
@@ -81,15 +83,25 @@ export class LedgerFold {
     return this.#lastTime;
   }
 
+  /** The first entry. */
   get opened(): EntryOf<'ledger.opened'> | null {
     return this.#opened;
   }
 
-  /** Which tree the entries belong to; null before the first. */
+  /** The openings after the first: one for each older copy that was put back. */
+  get reopened(): readonly EntryOf<'ledger.opened'>[] {
+    return this.#reopened;
+  }
+
+  /** Older copies that were put back, and what was lost by it. */
+  get restorations(): readonly Restoration[] {
+    return this.#reopened.flatMap((entry) => restorationOf(entry) ?? []);
+  }
+
+  /** Which tree the entries belong to now; null before the first. */
   get identity(): LedgerIdentity | null {
-    if (this.#opened === null) return null;
-    const { ledger, incarnation } = this.#opened;
-    return { ledger, incarnation };
+    const latest = this.#reopened.at(-1) ?? this.#opened;
+    return latest === null ? null : { ledger: latest.ledger, incarnation: latest.incarnation };
   }
 
   get unblinded(): EntryOf<'unblinded'> | null {
@@ -215,8 +227,10 @@ export class LedgerFold {
   }
 
   #open(entry: EntryOf<'ledger.opened'>): Violation | null {
-    if (this.#opened !== null) return forbid('law 1', 'the ledger was opened before');
+    if (this.#opened !== null) return this.#reopen(entry, this.#opened);
     this.#opened = entry;
+    const fault = firstOpeningFault(entry);
+    if (fault !== null) return forbid('law 1', fault);
     const { plan } = this.context;
     if (entry.plan.count !== plan.count || entry.plan.digest !== plan.digest) {
       return forbid(
@@ -225,6 +239,15 @@ export class LedgerFold {
       );
     }
     return this.#foreign(entry.manifest);
+  }
+
+  /** An older copy was put back: what came after it and was known outside is lost, and is said to be. */
+  #reopen(entry: EntryOf<'ledger.opened'>, first: EntryOf<'ledger.opened'>): Violation | null {
+    const fault = reopeningFault(this.#reopened.at(-1) ?? first, entry, entry.seq);
+    if (fault !== null) return forbid('law 4', fault);
+    this.#isHead = false;
+    this.#reopened.push(entry);
+    return null;
   }
 
   #foreign(manifest: string): Violation | null {

@@ -61,13 +61,14 @@ export class LedgerReader {
   /**
    * Opens an existing ledger read-only.
    *
+   * @param anchored false: a ledger that is shorter than its anchor is opened as well
    * @throws {BoundbookError} LEDGER_NOT_FOUND, LEDGER_FOREIGN, LEDGER_DAMAGED, LEDGER_BUSY, FILE_NOT_REGULAR,
    * FILE_UNREADABLE.
    */
-  static open(folder: string): LedgerReader {
+  static open(folder: string, anchored = true): LedgerReader {
     const reader = new LedgerReader(folder, openLedgerFile(folder, 'read'), 'read');
     try {
-      reader.assertAnchor();
+      if (anchored) reader.assertAnchor();
       return reader;
     } catch (error) {
       reader.closeQuietly();

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { BoundbookError, systemCode } from '../core/errors.js';
 import type { FileSystemProbe } from '../core/statfs.js';
-import { type Anchor, writeAnchor } from './anchor.js';
+import { type Anchor, replaceAnchor, writeAnchor } from './anchor.js';
 import { ChainVerifier, type LedgerRecord } from './chain.js';
 import type { Entry, EntryDraft } from './entries.js';
 import { makeLedgerFile, type Opening } from './new-ledger.js';
@@ -24,6 +24,8 @@ export interface StoreOptions {
   readonly busyMs?: number;
   /** Looks at the file system below the folder; tests hand in another. */
   readonly probe?: FileSystemProbe;
+  /** False: the anchor beside the folder is neither asked nor kept, until {@link LedgerStore.replaceAnchor} is called. */
+  readonly anchored?: boolean;
 }
 
 /** What a decision inside a transaction asks to append. */
@@ -63,6 +65,7 @@ export class LedgerStore extends LedgerReader {
   #tail: Tail = NO_ENTRIES;
   #failure: BoundbookError | null = null;
   #anchored = performance.now();
+  #keepsAnchor: boolean;
 
   private constructor(folder: string, db: Database.Database, options: StoreOptions) {
     super(folder, db, 'write');
@@ -70,6 +73,7 @@ export class LedgerStore extends LedgerReader {
     this.#sql = prepareStatements(db);
     this.#now = options.now;
     this.#follow = options.follow;
+    this.#keepsAnchor = options.anchored ?? true;
   }
 
   /**
@@ -91,7 +95,7 @@ export class LedgerStore extends LedgerReader {
   static openWriter(folder: string, options: StoreOptions): LedgerStore {
     const store = new LedgerStore(folder, openLedgerFile(folder, 'write', options), options);
     try {
-      store.assertAnchor();
+      if (options.anchored !== false) store.assertAnchor();
       if (options.follow === undefined) store.#trustLast();
       else store.refresh();
       return store;
@@ -162,6 +166,13 @@ export class LedgerStore extends LedgerReader {
     } catch (error) {
       throw this.#fail(error);
     }
+  }
+
+  /** Makes the anchor say what is here now, whatever it said. @throws {BoundbookError} DISK_FULL, FILE_UNWRITABLE. */
+  replaceAnchor(): void {
+    const anchor = this.#anchor();
+    if (anchor !== null) replaceAnchor(this.folder, anchor);
+    this.#keepsAnchor = true;
   }
 
   /** Closes the file and leaves the anchor of its last state. */
@@ -243,16 +254,21 @@ export class LedgerStore extends LedgerReader {
   }
 
   #anchorNow(minimumAge: number): void {
-    if (performance.now() - this.#anchored < minimumAge) return;
+    if (!this.#keepsAnchor || performance.now() - this.#anchored < minimumAge) return;
     this.#anchored = performance.now();
     try {
-      const last = this.#sql.last();
-      if (last === null) return;
-      const anchor: Anchor = { size: last.seq + 1, leaf: last.leaf.toString('hex'), time: this.#now() };
-      writeAnchor(this.folder, anchor);
+      const anchor = this.#anchor();
+      if (anchor !== null) writeAnchor(this.folder, anchor);
     } catch {
       // The commit is durable; an older anchor is still true.
     }
+  }
+
+  #anchor(): Anchor | null {
+    const last = this.#sql.last();
+    return last === null
+      ? null
+      : { size: last.seq + 1, leaf: last.leaf.toString('hex'), time: this.#now() };
   }
 
   #assertUsable(): void {

@@ -8,6 +8,8 @@ import { type Inspection, inspectHost, type Mismatch } from '../gate/inspect.js'
 import { alteredManifestError, gateError } from '../gate/refusal.js';
 import { type Book, ledgerFolder, openBook, openOrCreateBook } from '../ledger/book.js';
 import type { DraftOf } from '../ledger/entries.js';
+import type { Restoration } from '../ledger/incarnations.js';
+import { openIncarnation, type RestoreRequest } from '../ledger/restore.js';
 import { LEDGER_FILE } from '../ledger/schema.js';
 import { assertLocalDisk } from '../ledger/sqlite.js';
 import type { LedgerStore } from '../ledger/store.js';
@@ -32,6 +34,10 @@ export interface GateOptions {
 }
 
 export interface AdmissionOptions extends GateOptions {
+  /** Goes on with an older copy that was put back, on the record. */
+  readonly restore?: RestoreRequest | undefined;
+  /** Told what was lost by it. */
+  readonly onRestored?: ((restoration: Restoration) => void) | undefined;
   /** What is asked for must be planned: looked at before anything is made. */
   readonly check: (protocol: Protocol, taskIds: TaskIds) => void;
 }
@@ -65,6 +71,9 @@ export async function admit(options: AdmissionOptions): Promise<Admission> {
   const files = await boundTaskFiles(stored.manifest, inspection);
   const { protocol } = stored.manifest;
   options.check(protocol, resolveTaskSets(protocol, files).ids);
+  if (options.restore !== undefined) {
+    options.onRestored?.(await openIncarnation(options.root, stored, options.restore, options.now));
+  }
   const book = await openOrCreateBook(options.root, stored, files, options.now);
   try {
     assertOrigin(book);

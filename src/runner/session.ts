@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { BoundbookError } from '../core/errors.js';
 import { gateError } from '../gate/refusal.js';
+import type { RestoreRequest } from '../ledger/restore.js';
 import type { Product } from '../manifest/product.js';
 import { assertPlanned } from '../slots/selector.js';
 import type { Work } from './adapters/adapter.js';
@@ -24,6 +25,8 @@ export interface RunOptions {
   readonly manifest?: string | undefined;
   readonly workers: number;
   readonly selection: RunSelection;
+  /** Goes on with an older copy that was put back, on the record. */
+  readonly restore?: RestoreRequest | undefined;
   /** How many slots may be taken up; null: all. */
   readonly limit: number | null;
   readonly terminal: boolean;
@@ -58,7 +61,9 @@ const active = new Set<string>();
 export async function runSession(options: RunOptions): Promise<RunSummary> {
   const check: AdmissionOptions['check'] = (protocol, taskIds) =>
     assertPlanned(options.selection.only, protocol, taskIds);
-  const admission = await admit({ ...options, check });
+  const onRestored: AdmissionOptions['onRestored'] = ({ incarnation, known, lost }) =>
+    options.progress(`incarnation ${incarnation}: ${lost} of ${known} entries that were known are lost`);
+  const admission = await admit({ ...options, check, onRestored });
   const { book, session } = admission;
   warnOfClock(book.fold.time, options);
   try {
