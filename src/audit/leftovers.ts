@@ -52,6 +52,12 @@ export function findOrphans(
 export function findWorkOrphans(workFolders: ReadonlySet<string>, findings: Findings): readonly string[] {
   const foreign: string[] = [];
   for (const name of workFolders) {
+    if (/^lost\.[0-9]+$/.test(name)) {
+      foreign.push(
+        `work/${name} holds what was left by entries that are lost, since an older copy was put back`,
+      );
+      continue;
+    }
     if (!/^(services-)?[0-9a-f]{32}$/.test(name)) {
       foreign.push(`work/${name} was not made by a run`);
       continue;

@@ -86,6 +86,11 @@ export function orderLines({ firstAttempt, firstTime, fold, head }: LedgerAudit)
 /** What is no breach and still worth a look. */
 export function remarkLines({ fold, evidence, clock }: LedgerAudit): string[] {
   const lines: string[] = [];
+  for (const { seq, incarnation, known, lost, reason } of fold?.restorations ?? []) {
+    lines.push(
+      `incarnation ${incarnation} begins with entry ${seq}: an older copy was put back (${reason}); of ${known} entries that were known outside, the last ${lost} are lost, whatever they held`,
+    );
+  }
   for (const { seq, session, reason, detail } of fold?.deviations ?? []) {
     lines.push(
       `session ${session} was paused with entry ${seq} (${reason}${detail === null ? '' : `: ${detail}`})`,

@@ -21,7 +21,8 @@ export const command: CommandDefinition = {
     },
     {
       flags: '--restored <file>',
-      description: 'go on with an older copy of the ledger: FILE is the last checkpoint or .head that is known',
+      description:
+        'go on with an older copy of the ledger: FILE is the last checkpoint or .head that is known',
     },
     { flags: '--reason <text>', description: 'why an older copy had to be put back, for the record' },
     { flags: '--limit <n>', description: 'take up so many slots, then stop' },

@@ -48,6 +48,8 @@ function ledgerJson(ledger: LedgerStatus): JsonValue {
     sessions: ledger.sessions.map((session) => ({ ...session })),
     deviations: ledger.deviations.map((deviation) => ({ ...deviation })),
     noted: ledger.noted.map((note) => ({ ...note, slots: { ...note.slots } })),
+    incarnation: ledger.incarnation,
+    restorations: ledger.restorations.map((restoration) => ({ ...restoration })),
     unblinded: ledger.unblinded === null ? null : { ...ledger.unblinded },
   };
 }
@@ -101,6 +103,10 @@ async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Pr
     await costText(ledger),
     labelled([
       ['ledger', `${head.size} entries, the last at ${head.time ?? 'no time'}`],
+      ...ledger.restorations.map(({ incarnation, seq, time, known, lost, reason }): [string, string] => [
+        'restored',
+        `incarnation ${incarnation} from entry ${seq} at ${time}: an older copy was put back, ${lost} of ${known} entries are lost (${reason})`,
+      ]),
       ['leaf', head.leaf ?? ''],
       ['root', head.root],
     ]),

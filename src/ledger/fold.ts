@@ -243,7 +243,9 @@ export class LedgerFold {
 
   /** An older copy was put back: what came after it and was known outside is lost, and is said to be. */
   #reopen(entry: EntryOf<'ledger.opened'>, first: EntryOf<'ledger.opened'>): Violation | null {
-    const fault = reopeningFault(this.#reopened.at(-1) ?? first, entry, entry.seq);
+    const { restored, seq } = entry;
+    if (restored === null) return forbid('law 1', 'the ledger was opened before');
+    const fault = reopeningFault(this.#reopened.at(-1) ?? first, entry, restored, seq);
     if (fault !== null) return forbid('law 4', fault);
     this.#isHead = false;
     this.#reopened.push(entry);

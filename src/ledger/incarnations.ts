@@ -34,14 +34,19 @@ export function firstOpeningFault({ incarnation, restored }: OpenedDraft): strin
  * that has more entries than there are.
  *
  * @param before the opening before it
+ * @param restored what it quotes
  * @param size number of entries before it
  */
-export function reopeningFault(before: OpenedDraft, entry: OpenedDraft, size: number): string | null {
-  const { restored } = entry;
-  if (restored === null) return 'the ledger was opened before';
+export function reopeningFault(
+  before: OpenedDraft,
+  entry: OpenedDraft,
+  restored: Restored,
+  size: number,
+): string | null {
   if (sameLedger(entry) !== sameLedger(before)) return 'it opens another ledger than the first entry';
   if (restored.root === null && restored.leaf === null) return 'what it quotes has neither root nor leaf';
-  if (restored.size <= size) return `it quotes ${restored.size} entries; ${size} are here, so that none was lost`;
+  if (restored.size <= size)
+    return `it quotes ${restored.size} entries; ${size} are here, so that none was lost`;
   const quoted = quotedIdentity(restored);
   if (quoted === 'other') return 'its note does not say what it quotes';
   if (quoted !== null && quoted.ledger !== entry.ledger) return 'its note is of another ledger';

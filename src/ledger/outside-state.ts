@@ -33,9 +33,13 @@ export async function readOutsideState(path: string): Promise<OutsideState> {
   const { origin, size, root } = checkpointOf(bytes);
   const identity = parseOrigin(origin);
   if (identity === null || size < 1n || size > BigInt(Number.MAX_SAFE_INTEGER)) {
-    throw new BoundbookError('NOTE_INVALID', `${path} is no checkpoint of a Boundbook ledger ("${origin}", ${size})`, {
-      hint: 'Name a note out of checkpoints/, or the .head file that lay beside the ledger.',
-    });
+    throw new BoundbookError(
+      'NOTE_INVALID',
+      `${path} is no checkpoint of a Boundbook ledger ("${origin}", ${size})`,
+      {
+        hint: 'Name a note out of checkpoints/, or the .head file that lay beside the ledger.',
+      },
+    );
   }
   const { ledger, incarnation } = identity;
   return {

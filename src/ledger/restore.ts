@@ -133,10 +133,7 @@ function assertLoss(copy: Copy, { file, outside }: RestoreRequest, folder: strin
   });
 }
 
-function refusal(
-  message: string,
-  details: ConstructorParameters<typeof BoundbookError>[2],
-): BoundbookError {
+function refusal(message: string, details: ConstructorParameters<typeof BoundbookError>[2]): BoundbookError {
   return new BoundbookError('RESTORE_REFUSED', message, details);
 }
 

@@ -6,6 +6,7 @@ import { ledgerFolder, type ManifestReference, openBook } from './book.js';
 import { decodeEntry } from './codec.js';
 import { maskEffort, type ShownEffort } from './costs.js';
 import type { Costs, Deviation, NotedDeviation } from './fold.js';
+import type { Restoration } from './incarnations.js';
 import { type LedgerHead, LedgerReader } from './reader.js';
 import { type Session, sessionSeconds } from './sessions.js';
 import type { QueueCounts, StateCounts } from './slot-book.js';
@@ -25,6 +26,9 @@ export interface LedgerStatus {
   readonly sessions: readonly SessionStatus[];
   readonly deviations: readonly Deviation[];
   readonly noted: readonly NotedDeviation[];
+  /** 1; one more for each older copy that was put back. */
+  readonly incarnation: number;
+  readonly restorations: readonly Restoration[];
   readonly unblinded: { readonly seq: number; readonly time: string; readonly partial: boolean } | null;
 }
 
@@ -92,6 +96,8 @@ async function ledgerStatus(root: string, stored: StoredManifest): Promise<Ledge
       sessions: [...fold.sessions.all()].map(sessionStatus),
       deviations: fold.deviations,
       noted: fold.noted,
+      incarnation: fold.identity?.incarnation ?? 1,
+      restorations: fold.restorations,
       unblinded:
         unblinded === null ? null : { seq: unblinded.seq, time: unblinded.time, partial: unblinded.partial },
     };

@@ -266,9 +266,7 @@ export class LedgerStore extends LedgerReader {
 
   #anchor(): Anchor | null {
     const last = this.#sql.last();
-    return last === null
-      ? null
-      : { size: last.seq + 1, leaf: last.leaf.toString('hex'), time: this.#now() };
+    return last === null ? null : { size: last.seq + 1, leaf: last.leaf.toString('hex'), time: this.#now() };
   }
 
   #assertUsable(): void {

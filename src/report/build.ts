@@ -6,7 +6,7 @@ import { costsOf, sortedFailures, truncationOf } from './effort.js';
 import { intervalNotes } from './interval-worth.js';
 import { notesOf } from './notes.js';
 import { conditionOf, evaluationSeedsOf, type PlanView, queueOf, tasksOf } from './plan-view.js';
-import type { ReportInput } from './report-input.js';
+import type { Incident, ReportInput } from './report-input.js';
 import { queueResults } from './results.js';
 import type { ArmDescription, Counts, QueueCoverage, Report, Visibility } from './value.js';
 
@@ -51,12 +51,19 @@ export function buildReport(input: ReportInput): Report {
     failures: results === null ? null : sortedFailures(input.failures),
     truncation: results === null ? null : truncationOf(input.generations),
     costs: costsOf(input.costs, visibility === 'blinded' && protocol.blinding === 'masked'),
-    deviations: input.incidents.filter((incident) => incident.count > 0),
+    deviations: incidentsOf(input),
     noted: input.noted,
     interval_notes: results === null ? [] : intervalNotes(results),
     caveats: [...designCaveats(view), ...(results === null ? [] : outcomeCaveats(results))],
     not_checked: NOT_CHECKED,
   };
+}
+
+function incidentsOf({ incidents, restorations }: ReportInput): readonly Incident[] {
+  const lost = restorations.reduce((sum, each) => sum + each.lost, 0);
+  return [...incidents, { what: 'ledger entries lost when an older copy was put back', count: lost }].filter(
+    ({ count }) => count > 0,
+  );
 }
 
 function queueCoverage(view: PlanView, cells: Cells, queue: string): QueueCoverage {

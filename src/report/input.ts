@@ -49,6 +49,13 @@ export function reportInput({ manifest, manifestDigest, fold, head, entries }: R
     slots: slotOutcomes(fold),
     attempts: { first, replacement, regrade, recovered: fold.recovered },
     ...tallyEntries(entries, (slot) => fold.slots.key(slot)?.arm ?? ''),
+    restorations: fold.restorations.map(({ incarnation, seq, known, lost, reason }) => ({
+      incarnation,
+      seq,
+      known,
+      lost,
+      reason,
+    })),
     costs,
     noted: fold.noted.map(({ seq, time, text, selector, slots, afterUnblinding }) => ({
       entry: seq,

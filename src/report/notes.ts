@@ -1,4 +1,4 @@
-import type { ManifestInput, ReportInput } from './report-input.js';
+import type { LostEntries, ManifestInput, ReportInput } from './report-input.js';
 import type { Counts, Visibility } from './value.js';
 import { plural } from './words.js';
 
@@ -10,6 +10,7 @@ export function notesOf(input: ReportInput, visibility: Visibility, total: Count
       ? ['The protocol declares no blinding: outcomes could be seen by arm while the plan was running.']
       : []),
     ...amendmentNotes(input.manifest),
+    ...input.restorations.map(restorationNote),
     ...input.manifest.task_use
       .filter(({ plans }) => plans > 0)
       .map(({ binding, plans }) => `${binding}: ${plural(plans, 'earlier plan')} bound the same task list.`),
@@ -49,6 +50,14 @@ function amendmentNotes({ amendment, supersedes }: ManifestInput): readonly stri
         ]
       : []),
   ];
+}
+
+/** Nobody can tell from here what the lost entries held, so that the sentence names the worst. */
+function restorationNote({ incarnation, seq, known, lost, reason }: LostEntries): string {
+  return (
+    `An older copy of the ledger was put back (${reason}): of ${known} entries that were known, the last ${lost} are lost. ` +
+    `Incarnation ${incarnation} begins with entry ${seq}. Slots that had been closed in what is lost were run again, and an unblinding among it is not seen here.`
+  );
 }
 
 function coverageNote({ planned, settled, unresolved, pending }: Counts): string {

@@ -27,6 +27,18 @@ export interface ReportInput {
   readonly costs: CostInput;
   readonly incidents: readonly Incident[];
   readonly noted: readonly NotedDeviation[];
+  /** Older copies of the ledger that were put back. */
+  readonly restorations: readonly LostEntries[];
+}
+
+/** What was lost when an older copy was put back: entries that were known outside, whatever they held. */
+export interface LostEntries {
+  readonly incarnation: number;
+  /** Position of the entry that says so. */
+  readonly seq: number;
+  readonly known: number;
+  readonly lost: number;
+  readonly reason: string;
 }
 
 /** What of a manifest a reader of figures must know. */

@@ -152,6 +152,7 @@ export function input(change: Partial<ReportInput> = {}): ReportInput {
     },
     incidents: [{ what: 'services stopped: died', count: 1 }],
     noted: [],
+    restorations: [],
     ...change,
   };
 }
