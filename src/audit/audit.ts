@@ -1,3 +1,5 @@
+import type { VerifierKey } from '../signing/keys.js';
+import { type AttestationVerdict, auditAttestations } from './attestation-audit.js';
 import { Findings } from './finding.js';
 import type { KnownHead } from './head.js';
 import { auditLedger, type LedgerAudit } from './ledger-audit.js';
@@ -7,6 +9,7 @@ import { SchemaShelf } from './plan.js';
 import { auditReport, type ReportFile } from './report-audit.js';
 import type { AuditResult } from './result.js';
 import type { AuditSource } from './source.js';
+import type { Authority } from './stamps.js';
 import { openWorkspaceSource } from './workspace-source.js';
 
 export interface AuditOptions {
@@ -16,6 +19,10 @@ export interface AuditOptions {
   readonly head?: KnownHead;
   /** A report to rebuild. */
   readonly report?: ReportFile;
+  /** Keys whose signatures count. */
+  readonly keys?: readonly VerifierKey[];
+  /** The authority whose time stamps count. */
+  readonly authority?: Authority;
 }
 
 /**
@@ -62,6 +69,16 @@ export async function auditSource(
     workFolders: source.workFolders,
   });
   const compared = compareReport(options.report, source, replayed, findings);
+  const attested = await auditAttestations(
+    {
+      source,
+      audit: replayed,
+      report: options.report ?? null,
+      readToken: (digest, seq) => shelf.read(digest, { seq }),
+      findings,
+    },
+    { keys: options.keys ?? [], authority: options.authority ?? null },
+  );
   const { remarks, grown } = source.conclude(replayed, shelf, findings);
   const circumstances: Circumstances = {
     protocol: identified?.manifest.protocol ?? null,
@@ -75,6 +92,7 @@ export async function auditSource(
     objects: shelf.size,
     remarks,
     report: compared,
+    attested,
   });
 }
 
@@ -103,6 +121,7 @@ function conclude(
     readonly objects: number;
     readonly remarks: readonly string[];
     readonly report: string | null;
+    readonly attested: AttestationVerdict;
   },
 ): AuditResult {
   const { identified, manifestFile, ledgerName } = source;
@@ -123,9 +142,11 @@ function conclude(
     checked: [
       ...checkedLines(circumstances, extent.objects),
       ...(extent.report === null ? [] : [extent.report]),
+      ...extent.attested.checked,
     ],
     remarks: [...remarkLines(ledger), ...extent.remarks],
-    order: orderLines(ledger),
-    notChecked: notCheckedLines(circumstances),
+    order: [...orderLines(ledger), ...extent.attested.order],
+    times: extent.attested.times,
+    notChecked: [...notCheckedLines(circumstances), ...extent.attested.notChecked],
   };
 }

@@ -33,6 +33,11 @@ export const FINDINGS = {
   OBJECT_ORPHAN: { clause: 'law 4', title: 'an object that no entry names' },
   WORK_ORPHAN: { clause: 'law 2', title: 'a work folder without an attempt' },
   DEVIATION_DIFFERS: { clause: 'B9', title: 'a noted deviation touches other slots than it says' },
+  ATTESTATION_INVALID: { clause: 'P16', title: 'a signature or time stamp that has not its form' },
+  SIGNATURE_FALSE: { clause: 'P16', title: 'a signature that the key it names did not make' },
+  STATEMENT_DIFFERS: { clause: 'law 10', title: 'a signed statement that the signed file contradicts' },
+  TIMESTAMP_FALSE: { clause: 'P16', title: 'a time stamp that a trusted authority did not make' },
+  TIME_CONTRADICTED: { clause: 'P16', title: 'a time that a verified time stamp contradicts' },
   REPORT_NUMBER: { clause: 'B11', title: 'a report says something that does not follow from the book' },
   REPORT_FORM: { clause: 'law 10', title: 'a report in no form that can be rebuilt' },
 } as const satisfies Record<string, { readonly clause: string; readonly title: string }>;

@@ -8,6 +8,7 @@ import { CompactRange, leafHash } from '../ledger/merkle.js';
 import type { LedgerIdentity } from '../ledger/origin.js';
 import type { LedgerHead } from '../ledger/reader.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
+import { type CheckpointMark, CheckpointTrail } from './checkpoint-trail.js';
 import { ClockCheck } from './clock.js';
 import { checkDeviation } from './deviations.js';
 import { EvidenceCheck } from './evidence.js';
@@ -37,6 +38,8 @@ export interface LedgerAudit {
   readonly fold: LedgerFold | null;
   readonly evidence: EvidenceCheck | null;
   readonly clock: ClockCheck;
+  /** By position. */
+  readonly checkpoints: readonly CheckpointMark[];
   readonly firstTime: string | null;
   readonly firstAttempt: Pick<EntryOf<'attempt.started'>, 'seq' | 'time'> | null;
 }
@@ -76,6 +79,7 @@ class Replay {
   readonly #range = new CompactRange();
   readonly #headCheck: HeadCheck | null;
   readonly #clock = new ClockCheck();
+  readonly #checkpoints = new CheckpointTrail();
   #fold: LedgerFold | null = null;
   #slots: SlotEvidence | null = null;
   #evidence: EvidenceCheck | null = null;
@@ -120,6 +124,7 @@ class Replay {
       fold: this.#fold,
       evidence: this.#evidence,
       clock: this.#clock,
+      checkpoints: this.#checkpoints.marks,
       firstTime: this.#firstTime,
       firstAttempt: this.#firstAttempt,
     };
@@ -127,6 +132,7 @@ class Replay {
 
   /** Before its own leaf is appended: it speaks of the entries before it. */
   #checkpoint(entry: EntryOf<'checkpoint'>): void {
+    this.#checkpoints.take(entry, this.#range, this.#lastTime ?? entry.time);
     for (const message of checkpointFaults(entry, this.#range, this.#identity)) {
       this.#setting.findings.add({ code: 'CHECKPOINT_DIFFERS', where: { seq: entry.seq }, message });
     }

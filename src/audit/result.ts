@@ -3,6 +3,7 @@ import type { JsonValue } from '../core/json.js';
 import type { LedgerHead } from '../ledger/reader.js';
 import type { QueueCounts } from '../ledger/slot-book.js';
 import type { Finding } from './finding.js';
+import type { ProvedTimes } from './order.js';
 
 /** What an audit says: a pure function of manifest, ledger and objects (law 10). It holds no outcome (law 8). */
 export interface AuditResult {
@@ -26,6 +27,8 @@ export interface AuditResult {
   readonly remarks: readonly string[];
   /** The order in time that the ledger proves. */
   readonly order: readonly string[];
+  /** The same as far as verified time stamps prove it. */
+  readonly times: ProvedTimes;
   /** law 11 */
   readonly notChecked: readonly string[];
 }
@@ -42,6 +45,10 @@ export function toJson(result: AuditResult): JsonValue {
     checked: [...result.checked],
     remarks: [...result.remarks],
     order: [...result.order],
+    times: {
+      ...result.times,
+      entries_no_later_than: result.times.entries_no_later_than.map((each) => ({ ...each })),
+    },
     not_checked: [...result.notChecked],
   };
 }

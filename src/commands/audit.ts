@@ -1,4 +1,5 @@
-import type { CommandDefinition } from './command.js';
+import type { Authority } from '../audit/stamps.js';
+import type { CommandDefinition, OptionValue } from './command.js';
 
 export const command: CommandDefinition = {
   name: 'audit',
@@ -11,17 +12,29 @@ export const command: CommandDefinition = {
       flags: '--head <size:hash>',
       description: 'a head that was noted down earlier: shows whether entries are missing or were rewritten',
     },
+    {
+      flags: '--key <vkey>',
+      description: 'public key of somebody whose signatures count; may be given several times',
+      repeatable: true,
+    },
+    { flags: '--tsa-ca <pem>', description: 'root certificates of time-stamping authorities that count' },
+    {
+      flags: '--tsa-chain <pem>',
+      description: 'certificates between a root and a token, where tokens lack them',
+    },
   ],
   examples: [
     'boundbook audit',
     'boundbook audit demo --report report.json',
     'boundbook audit demo --head 28600:3f5a90c1… --json',
+    'boundbook audit demo --report report.json --key planner+1f2e3d4c+AfX… --tsa-ca tsa-root.pem',
   ],
   next: 'Publish the head, so that others can hold you to it.',
   run: async ([selector], options, { root }) => {
     const { resolve } = await import('node:path');
     const { readFileBounded } = await import('../core/files.js');
-    const { textOption } = await import('./options.js');
+    const { listOption, textOption } = await import('./options.js');
+    const { parseVerifierKey } = await import('../signing/keys.js');
     const { audit } = await import('../audit/audit.js');
     const { parseHead } = await import('../audit/head.js');
     const { renderAudit } = await import('../audit/render.js');
@@ -29,7 +42,10 @@ export const command: CommandDefinition = {
     const ledger = textOption(options.ledger, '--ledger');
     const head = textOption(options.head, '--head');
     const report = textOption(options.report, '--report');
+    const authority = await authorityOption(root, options.tsaCa, options.tsaChain);
     const settings = {
+      keys: listOption(options.key, '--key').map(parseVerifierKey),
+      ...(authority === null ? {} : { authority }),
       ...(ledger === undefined ? {} : { ledger }),
       ...(head === undefined ? {} : { head: parseHead(head) }),
       ...(report === undefined
@@ -50,6 +66,34 @@ export const command: CommandDefinition = {
   },
 };
 
+/** @throws {BoundbookError} USAGE for a chain without roots and for files that hold no certificate */
+async function authorityOption(root: string, ca: OptionValue, chain: OptionValue): Promise<Authority | null> {
+  const { BoundbookError } = await import('../core/errors.js');
+  const { textOption } = await import('./options.js');
+  const [roots, between] = [textOption(ca, '--tsa-ca'), textOption(chain, '--tsa-chain')];
+  if (roots !== undefined) {
+    return {
+      roots: await readCertificates(root, roots),
+      chain: between === undefined ? null : await readCertificates(root, between),
+    };
+  }
+  if (between === undefined) return null;
+  throw new BoundbookError('USAGE', '--tsa-chain needs --tsa-ca: certificates between prove nothing alone', {
+    hint: 'Give the root certificate that you trust with --tsa-ca.',
+  });
+}
+
+async function readCertificates(root: string, file: string): Promise<Buffer> {
+  const { resolve } = await import('node:path');
+  const { BoundbookError } = await import('../core/errors.js');
+  const { readFileBounded } = await import('../core/files.js');
+  const bytes = await readFileBounded(resolve(root, file), { maxBytes: MAX_CERTIFICATE_BYTES });
+  if (bytes.includes('-----BEGIN CERTIFICATE-----')) return bytes;
+  throw new BoundbookError('USAGE', `${file} holds no certificate in PEM form`, {
+    hint: 'Convert it: openssl x509 -inform DER -in FILE -out FILE.pem',
+  });
+}
+
 /** Before the first run there is no ledger, which is no fault of a path. */
 async function noRunYet(error: unknown, folder: string | undefined): Promise<never> {
   const { BoundbookError } = await import('../core/errors.js');
@@ -62,4 +106,5 @@ async function noRunYet(error: unknown, folder: string | undefined): Promise<nev
   });
 }
 
+const MAX_CERTIFICATE_BYTES = 4 * 1024 * 1024;
 const MAX_REPORT_BYTES = 256 * 1024 * 1024;

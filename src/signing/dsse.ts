@@ -48,7 +48,7 @@ export function preAuthEncoding(payloadType: string, payload: Uint8Array): Buffe
 export function signEnvelope(payloadType: string, payload: Uint8Array, keys: readonly SignerKey[]): Envelope {
   const message = preAuthEncoding(payloadType, payload);
   const signatures = keys.map((key) => ({
-    keyid: `${key.verifier.name}+${keyIdText(key.verifier.id)}`,
+    keyid: keyHint(key.verifier),
     bytes: signEd25519(key.privateKey, message),
   }));
   return { payloadType, payload: Buffer.from(payload), signatures };
@@ -140,6 +140,37 @@ export function verifyEnvelope(envelope: Envelope, trust: EnvelopeTrust): Verifi
   return { payloadType: envelope.payloadType, payload: envelope.payload, keys: accepted };
 }
 
+/** What the signatures of an envelope are worth to a reader who knows some keys. */
+export interface EnvelopeJudgement {
+  /** Keys whose signatures verify. */
+  readonly verified: readonly VerifierKey[];
+  /** Keys that a signature names and that did not make it: the envelope was altered or is forged. */
+  readonly failed: readonly VerifierKey[];
+  /** Key hints of signatures that no known key made. */
+  readonly unknown: readonly string[];
+}
+
+/** Judges every signature of an envelope by the given keys. Nothing is thrown: no key may be known. */
+export function judgeEnvelope(envelope: Envelope, keys: readonly VerifierKey[]): EnvelopeJudgement {
+  const message = preAuthEncoding(envelope.payloadType, envelope.payload);
+  const verified = new Set<VerifierKey>();
+  const failed = new Set<VerifierKey>();
+  const unknown: string[] = [];
+  for (const { keyid, bytes } of envelope.signatures) {
+    const signer = keys.find((key) => verifyEd25519(key.publicKey, message, bytes));
+    const named = keys.find((key) => keyHint(key) === keyid);
+    if (signer !== undefined) verified.add(signer);
+    else if (named !== undefined) failed.add(named);
+    else unknown.push(keyid);
+  }
+  return { verified: [...verified], failed: [...failed], unknown };
+}
+
+/** How a signature names its key: `<name>+<key id>`. */
+export function keyHint(key: VerifierKey): string {
+  return `${key.name}+${keyIdText(key.id)}`;
+}
+
 function readJson(bytes: Uint8Array): unknown {
   try {
     return parseStrictJson(bytes, 'the envelope');
@@ -158,8 +189,8 @@ function refuseUnsigned(envelope: Envelope, accepted: readonly VerifierKey[], tr
       hint: 'Give the public key (vkey) of the signer. Take it from the signer, never from the bundle.',
       evidence: {
         key_hints: envelope.signatures.map((signature) => signature.keyid),
-        trusted: trust.keys.map((key) => `${key.name}+${keyIdText(key.id)}`),
-        verified: accepted.map((key) => `${key.name}+${keyIdText(key.id)}`),
+        trusted: trust.keys.map(keyHint),
+        verified: accepted.map(keyHint),
       },
     },
   );

@@ -40,6 +40,8 @@ export interface VerifiedTimestamp {
   readonly time: string;
   /** POSIX seconds at which the digest existed for certain: the stamped time and the stated inaccuracy, rounded up. */
   readonly noLaterThan: number;
+  /** POSIX seconds before which the token was not made: the stamped time less the stated inaccuracy, rounded down. */
+  readonly noEarlierThan: number;
   readonly policy: string;
   readonly serial: string;
   /** What this verdict does not cover (law 11). */
@@ -132,9 +134,19 @@ async function verifyWith(openssl: string, args: readonly string[]): Promise<voi
     `the time stamp does not verify: ${reasonOf(result.stderr)}`,
     {
       hint: 'Check that the given roots are those of the authority, and that the file is the one it sent.',
-      evidence: { openssl: result.stderr },
+      evidence: { openssl: result.stderr, authority_trusted: !UNTRUSTED.test(result.stderr) },
     },
   );
+}
+
+/** What openssl says when the chain of certificates is at fault; the signature itself is judged after it. */
+const UNTRUSTED = /certificate verify error|Verify error:/;
+
+/** Whether a token failed because no given root stands behind its certificate: then nothing is known of it. */
+export function isUntrustedAuthority(error: BoundbookError): boolean {
+  const { code, evidence } = error;
+  if (code !== 'TIMESTAMP_INVALID' || typeof evidence !== 'object' || evidence === null) return false;
+  return 'authority_trusted' in evidence && evidence.authority_trusted === false;
 }
 
 /** Our reading of the token must be the reading of the program that verified it. */
@@ -156,10 +168,12 @@ function opensslTime(info: TimestampInfo): string {
 
 function verdictOf(info: TimestampInfo, evidence: TimestampEvidence): VerifiedTimestamp {
   const [, fraction = '0'] = /\.(\d+)Z$/.exec(info.time) ?? [];
-  const off = Number(`0.${fraction}`) + Number(info.accuracy ?? 0n) / 1e6;
+  const part = Number(`0.${fraction}`);
+  const inaccuracy = Number(info.accuracy ?? 0n) / 1e6;
   return {
     time: info.time,
-    noLaterThan: info.seconds + Math.ceil(off),
+    noLaterThan: info.seconds + Math.ceil(part + inaccuracy),
+    noEarlierThan: info.seconds + Math.floor(part - inaccuracy),
     policy: info.policy,
     serial: info.serial.toString(16),
     notChecked: [
