@@ -45,7 +45,7 @@ export interface ProvedTimes {
   readonly first_attempt_no_earlier_than: string | null;
   readonly entries_no_later_than: readonly { readonly entries: number; readonly time: string }[];
   readonly report_no_later_than: string | null;
-  /** Whether the first two alone show that the plan came first. */
+  /** Whether these times, or a token over the manifest that an entry before the attempt names, show it. */
   readonly plan_before_first_attempt: boolean;
 }
 
@@ -63,7 +63,9 @@ export function provedOrder(facts: OrderFacts): OrderVerdict {
   const first = firstAttemptBound(facts);
   const entries = entryBounds(facts, stamps);
   const report = earliest(stamps, (stamp) => stamp.subject === facts.report);
-  const proved = plan !== null && first !== null && plan.noLaterThan <= first.stamp.noEarlierThan;
+  const direct = namedBefore(facts).find(({ stamp }) => stamp.subject === facts.manifest?.digest) ?? null;
+  const byTimes = plan !== null && first !== null && plan.noLaterThan <= first.stamp.noEarlierThan;
+  const proved = direct !== null || byTimes;
   const lines = [
     ...(plan === null
       ? []
@@ -77,7 +79,7 @@ export function provedOrder(facts: OrderFacts): OrderVerdict {
     ...(report === null
       ? []
       : [`report no later than ${instant(report.noLaterThan)}: ${report.label} stamps it`]),
-    ...(proved ? ['the plan came before the first attempt, by these time stamps'] : []),
+    ...provedLine(direct, byTimes),
   ];
   return {
     times: {
@@ -91,7 +93,12 @@ export function provedOrder(facts: OrderFacts): OrderVerdict {
       plan_before_first_attempt: proved,
     },
     lines,
-    notChecked: proved ? [] : whyNot(facts, plan, first, entries),
+    notChecked: [
+      ...(proved ? [] : whyNot(facts, plan, first, entries)),
+      ...(first === null
+        ? []
+        : ['whether models were asked before, outside this ledger: no time stamp shows it']),
+    ],
     notes: contradictions(facts, stamps),
   };
 }
@@ -108,14 +115,25 @@ interface StampedEntries {
 
 /** The latest verified token that an entry before the first attempt names. */
 function firstAttemptBound(facts: OrderFacts): NamedStamp | null {
+  return namedBefore(facts).reduce<NamedStamp | null>(
+    (best, one) => (best === null || one.stamp.noEarlierThan > best.stamp.noEarlierThan ? one : best),
+    null,
+  );
+}
+
+function namedBefore(facts: OrderFacts): readonly NamedStamp[] {
   const { firstAttempt } = facts;
-  if (firstAttempt === null) return null;
-  return namedStamps(facts)
-    .filter(({ mark }) => mark.size < firstAttempt.seq)
-    .reduce<NamedStamp | null>(
-      (best, one) => (best === null || one.stamp.noEarlierThan > best.stamp.noEarlierThan ? one : best),
-      null,
-    );
+  return firstAttempt === null ? [] : namedStamps(facts).filter(({ mark }) => mark.size < firstAttempt.seq);
+}
+
+/** A token over the manifest lies between the two, whatever the clock of its authority says. */
+function provedLine(direct: NamedStamp | null, byTimes: boolean): string[] {
+  if (direct !== null) {
+    return [
+      `the plan came before the first attempt: entry ${direct.mark.size}, before it, names a token over the manifest`,
+    ];
+  }
+  return byTimes ? ['the plan came before the first attempt, by these time stamps'] : [];
 }
 
 function namedStamps({ marks, stamps }: OrderFacts): readonly NamedStamp[] {

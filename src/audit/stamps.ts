@@ -64,7 +64,11 @@ export async function verifyTokens(
 ): Promise<StampVerdict> {
   const stamps = new Map<Digest, Stamp>();
   const notChecked = new Set<string>();
-  const distinct = new Map(tokens.map((token) => [digestOf(token.bytes), token]));
+  const distinct = new Map<Digest, Token>();
+  for (const token of tokens) {
+    const digest = digestOf(token.bytes);
+    if (!distinct.has(digest)) distinct.set(digest, token);
+  }
   for (const [digest, { bytes, subject, where, label }] of [...distinct].slice(0, MAX_TOKENS)) {
     const { roots, chain } = authority;
     const evidence = { response: bytes, digest: subject, roots, ...(chain === null ? {} : { chain }) };

@@ -68,7 +68,9 @@ describe('the order that time stamps prove', () => {
       'first attempt no earlier than 2026-11-30T12:00:09Z: entry 2, before it, names the token token',
       'the plan came before the first attempt, by these time stamps',
     ]);
-    expect(notChecked).toEqual([]);
+    expect(notChecked).toEqual([
+      'whether models were asked before, outside this ledger: no time stamp shows it',
+    ]);
     expect(notes).toEqual([]);
   });
 
@@ -95,15 +97,22 @@ describe('the order that time stamps prove', () => {
     expect(times.first_attempt_no_earlier_than).toBe(instant(17));
   });
 
-  it('one token over the manifest that the start names does not prove more than it says', () => {
-    const { times, notChecked } = provedOrder(facts({ stamps: stamps(['token', stamp(MANIFEST, 10)]) }));
-    // Its upper end is later than its lower end: by times alone the two are not apart.
+  it('a token over the manifest that an entry before the first attempt names proves it whatever the times', () => {
+    const { times, lines, notChecked } = provedOrder(
+      facts({ stamps: stamps(['token', stamp(MANIFEST, 10)]) }),
+    );
     expect(times).toMatchObject({
       plan_no_later_than: instant(11),
       first_attempt_no_earlier_than: instant(9),
       plan_before_first_attempt: true,
     });
-    expect(notChecked).toEqual([]);
+    expect(lines.at(-1)).toBe(
+      'the plan came before the first attempt: entry 2, before it, names a token over the manifest',
+    );
+    expect(notChecked.join()).not.toContain('whether the plan came before');
+    const late = { marks: [mark(9, 60, [digestOf('token')])], present: { plan: true, named: false } };
+    const after = provedOrder(facts({ ...late, stamps: stamps(['token', stamp(MANIFEST, 10)]) }));
+    expect(after.times.plan_before_first_attempt).toBe(false);
   });
 
   it.each([
@@ -137,7 +146,6 @@ describe('the order that time stamps prove', () => {
     const { times, lines, notChecked, notes } = provedOrder(facts(change as Partial<OrderFacts>));
     expect(times.plan_before_first_attempt).toBe(false);
     expect(lines.join()).not.toContain('came before');
-    expect(notChecked).toHaveLength(1);
     expect(notChecked[0]).toMatch(/^whether the plan came before the first attempt, by clocks other than/);
     expect(notChecked[0]).toMatch(reason);
     expect(notes).toEqual([]);

@@ -11,6 +11,8 @@ export interface Authority {
   readonly signer: Buffer;
   /** Answers a query; the section says with which digest and accuracy. */
   readonly answer: (query: Uint8Array, section?: string) => Buffer;
+  /** When the signer's certificate ends, as openssl says it. */
+  readonly ends: () => string;
   /** The bare token of an answer. */
   readonly token: (response: Uint8Array) => Buffer;
   readonly remove: () => void;
@@ -34,6 +36,20 @@ keyUsage = critical,digitalSignature
 extendedKeyUsage = critical,codeSigning
 `;
 
+const CA = `
+[ca]
+default_ca = short
+[short]
+database = FOLDER/index
+serial = FOLDER/ca-serial
+new_certs_dir = FOLDER
+default_md = sha256
+default_days = 1
+policy = any
+[any]
+commonName = supplied
+`;
+
 function section(name: string, lines: string): string {
   const common = 'serial = SERIAL\ndefault_policy = 1.2.3.4.1\ness_cert_id_alg = sha256\n';
   return `[${name}]\n${common}${lines}\n`;
@@ -47,8 +63,15 @@ const SECTIONS =
   ) +
   section('refusing', 'signer_digest = sha256\ndigests = sha512');
 
-/** @param newKey arguments of `openssl req -newkey`, e.g. `['rsa:2048']`. */
-export function makeAuthority(newKey: readonly string[], use: 'signer' | 'wrong_use' = 'signer'): Authority {
+/**
+ * @param newKey arguments of `openssl req -newkey`, e.g. `['rsa:2048']`.
+ * @param seconds how long the signer's certificate is valid; 30 days when left out.
+ */
+export function makeAuthority(
+  newKey: readonly string[],
+  use: 'signer' | 'wrong_use' = 'signer',
+  seconds?: number,
+): Authority {
   const folder = mkdtempSync(join(tmpdir(), 'boundbook-tsa-'));
   const at = (name: string): string => join(folder, name);
   const openssl = (...args: string[]): Buffer =>
@@ -66,9 +89,21 @@ export function makeAuthority(newKey: readonly string[], use: 'signer' | 'wrong_
     const as = ['-extfile', at('openssl.cnf'), '-extensions', extensions, '-days', '30'];
     openssl('x509', '-req', '-in', at(`${name}.csr`), ...by, ...as, '-out', at(`${name}.pem`));
   };
+  /** `x509 -req` counts in days; `ca` takes the second. */
+  const signFor = (length: number): void => {
+    openssl(...request('signer'), '-out', at('signer.csr'));
+    writeFileSync(at('index'), '');
+    writeFileSync(at('ca-serial'), '2A');
+    const end = `${new Date(Date.now() + 1000 * length).toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`;
+    const by = ['-cert', at('intermediate.pem'), '-keyfile', at('intermediate.key'), '-config', at('ca.cnf')];
+    const as = ['-extfile', at('openssl.cnf'), '-extensions', use, '-enddate', end, '-notext', '-batch'];
+    openssl('ca', ...by, ...as, '-in', at('signer.csr'), '-out', at('signer.pem'));
+  };
+  writeFileSync(at('ca.cnf'), CA.replaceAll('FOLDER', folder));
   openssl(...request('root'), '-x509', '-days', '30', '-extensions', 'ca', '-out', at('root.pem'));
   sign('intermediate', 'root', 'ca');
-  sign('signer', 'intermediate', use);
+  if (seconds === undefined) sign('signer', 'intermediate', use);
+  else signFor(seconds);
   return {
     root: readFileSync(at('root.pem')),
     intermediate: readFileSync(at('intermediate.pem')),
@@ -80,6 +115,7 @@ export function makeAuthority(newKey: readonly string[], use: 'signer' | 'wrong_
       openssl('ts', '-reply', ...what, ...by, '-out', at('response'));
       return readFileSync(at('response'));
     },
+    ends: () => openssl('x509', '-in', at('signer.pem'), '-noout', '-enddate').toString().trim().slice(9),
     token: (response) => {
       writeFileSync(at('response'), response);
       openssl('ts', '-reply', '-in', at('response'), '-token_out', '-out', at('token'));
