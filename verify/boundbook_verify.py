@@ -12,9 +12,12 @@ BUNDLE is a folder or a tar of it. Exit status: 0 nothing found, 4 findings, 2 w
 
 import base64
 import binascii
+import datetime
 import hashlib
 import json
+import math
 import os
+import re
 import stat
 import sys
 import unicodedata
@@ -33,95 +36,68 @@ class Refusal(Exception):
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# Strict JSON
+# Strict JSON (docs/formats/json.md)
 # ---------------------------------------------------------------------------------------------------------------
 
-MAX_DEPTH = 64
+MAX_DEPTH = 200
 MAX_SAFE_INTEGER = 2**53 - 1
-MAX_NUMBER_LENGTH = 400
 
 
-def _reject_duplicates(pairs):
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        seen = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise Refusal("the key %s stands twice" % _quote(key))
-            seen.add(key)
-    return value
-
-
-def _parse_integer(text):
-    if len(text) > 17 or not text.isascii():
-        raise Refusal("the integer %s is not exact in a double" % _quote(text))
-    value = int(text)
-    if abs(value) > MAX_SAFE_INTEGER:
-        raise Refusal("the integer %s is not exact in a double" % _quote(text))
-    return value
-
-
-def _parse_fraction(text):
-    if len(text) > MAX_NUMBER_LENGTH or not text.isascii():
-        raise Refusal("the number %s is too long" % _quote(text))
-    value = float(text)
-    if value - value != 0:
-        raise Refusal("the number %s is outside the range of doubles" % _quote(text))
-    return value
-
-
-def _reject_constant(text):
-    raise Refusal("%s is no JSON" % text)
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_reject_duplicates,
-    parse_int=_parse_integer,
-    parse_float=_parse_fraction,
-    parse_constant=_reject_constant,
-)
-
-
-def _quote(text, limit=80):
+def quote(text, limit=80):
     """A short, printable form of a hostile text."""
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
     return json.dumps(shown, ensure_ascii=True)
 
 
-def _check_depth_and_strings(value):
-    """Refuses nesting beyond MAX_DEPTH and lone surrogates, without recursion."""
-    level = [value]
-    depth = 0
+def _read_object(pairs):
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise Refusal("a key stands twice in one object")
+    if "__proto__" in value:
+        raise Refusal("the key __proto__")
+    return value
+
+
+def _read_integer(text):
+    if len(text) > 17 or not text.isascii() or abs(int(text)) > MAX_SAFE_INTEGER:
+        raise Refusal("the integer %s is not exact in a double" % quote(text))
+    return int(text)
+
+
+def _read_fraction(text):
+    """A number with a point or an exponent; a whole one is the integer, as 1.0 is 1."""
+    value = float(text) if text.isascii() else math.inf
+    if not math.isfinite(value):
+        raise Refusal("the number %s is no finite double" % quote(text))
+    return int(value) if value.is_integer() and abs(value) <= MAX_SAFE_INTEGER else value
+
+
+def _read_constant(text):
+    raise Refusal("%s is no JSON" % text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_read_object,
+    parse_int=_read_integer,
+    parse_float=_read_fraction,
+    parse_constant=_read_constant,
+)
+
+
+def _check_depth(value):
+    level, depth = [value], 0
     while level:
-        below = []
-        nested = False
-        for item in level:
-            if isinstance(item, str):
-                _check_surrogates(item)
-            elif isinstance(item, dict):
-                nested = True
-                for key in item:
-                    _check_surrogates(key)
-                below.extend(item.values())
-            elif isinstance(item, list):
-                nested = True
-                below.extend(item)
-        if nested:
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise Refusal("nested deeper than %d levels" % MAX_DEPTH)
-        level = below
-
-
-def _check_surrogates(text):
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise Refusal("a lone surrogate in a string") from None
+        containers = [item for item in level if isinstance(item, (dict, list))]
+        depth += 1 if containers else 0
+        if depth > MAX_DEPTH:
+            raise Refusal("nested deeper than %d levels" % MAX_DEPTH)
+        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
 
 
 def parse_json(data):
-    """Bytes of one JSON document to a value; refuses whatever two readers could understand differently."""
+    """Bytes of one JSON document to a value; refuses whatever two readers could understand differently.
+
+    A string may hold lone surrogates. Whole numbers within the exact range become int, all others float."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -134,9 +110,18 @@ def parse_json(data):
         raise Refusal("not JSON: %s at character %d" % (error.msg, error.pos)) from None
     except RecursionError:
         raise Refusal("nested deeper than %d levels" % MAX_DEPTH) from None
-    if text.count("[") + text.count("{") > MAX_DEPTH or "\\u" in text:
-        _check_depth_and_strings(value)
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _check_depth(value)
     return value
+
+
+def to_utf8(text):
+    """UTF-8 of a text; each lone surrogate becomes U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode("utf-8")
+
+
+def has_lone_surrogate(text):
+    return any("\ud800" <= c <= "\udfff" for c in text)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -212,9 +197,20 @@ def canonical_json(value):
 def parse_canonical(data):
     """Parses bytes that have to be the canonical JSON of their value."""
     value = parse_json(data)
-    if canonical_json(value) != data:
+    if _plain_json(value, data) != data and canonical_json(value) != data:
         raise Refusal("not the canonical JSON of its value")
     return value
+
+
+_SIGNED_EXPONENT = re.compile(rb"[0-9]e[+-]")
+
+
+def _plain_json(value, data):
+    """What Python's own writer makes of a value read from data, where it is sure to agree with RFC 8785: in ASCII
+    text keys sort alike, and doubles print alike unless Python takes an exponent. It is far faster."""
+    if not data.isascii() or _SIGNED_EXPONENT.search(data):
+        return None
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode("utf-8", "replace")
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -371,16 +367,16 @@ def _decode_base64(text):
     try:
         data = base64.b64decode(text.encode("ascii"), validate=True)
     except (UnicodeEncodeError, binascii.Error, ValueError):
-        raise Refusal("%s is no base64" % _quote(text)) from None
+        raise Refusal("%s is no base64" % quote(text)) from None
     if base64.b64encode(data).decode("ascii") != text:
-        raise Refusal("%s is no canonical base64" % _quote(text))
+        raise Refusal("%s is no canonical base64" % quote(text))
     return data
 
 
 def _check_key_name(name):
     """C2SP: not empty, no Unicode space, no plus sign."""
     if not name or "+" in name or any(c.isspace() or unicodedata.category(c) == "Zs" for c in name):
-        raise Refusal("%s is no key name" % _quote(name))
+        raise Refusal("%s is no key name" % quote(name))
 
 
 class VerifierKey:
@@ -436,10 +432,10 @@ def parse_note(data):
 
 def _parse_signature_line(line):
     if not line.startswith("— "):
-        raise Refusal("%s is no signature line" % _quote(line))
+        raise Refusal("%s is no signature line" % quote(line))
     name, separator, encoded = line[2:].partition(" ")
     if not separator:
-        raise Refusal("%s is no signature line" % _quote(line))
+        raise Refusal("%s is no signature line" % quote(line))
     _check_key_name(name)
     blob = _decode_base64(encoded)
     if len(blob) < 5:
@@ -463,7 +459,7 @@ def parse_checkpoint(text):
         raise Refusal("a checkpoint has three lines: origin, size, root")
     origin, size_text, root_text = lines[:3]
     if not (size_text.isascii() and size_text.isdigit()) or len(size_text) > 16 or str(int(size_text)) != size_text:
-        raise Refusal("%s is no tree size" % _quote(size_text))
+        raise Refusal("%s is no tree size" % quote(size_text))
     root = _decode_base64(root_text)
     if len(root) != 32:
         raise Refusal("the root has %d bytes, not 32" % len(root))
@@ -516,3 +512,932 @@ def oms_root(files):
     """Root of OpenSSF model signing over the same pairs; it does not bind names."""
     ordered = sorted(files, key=lambda item: item[0].encode("utf-8"))
     return digest_of(b"".join(bytes.fromhex(digest) for _, digest in ordered))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Forms: a check takes a value and gives None, or where and what is wrong as "/member/0: not a text"
+# ---------------------------------------------------------------------------------------------------------------
+
+
+def text(low=0, high=None, pattern=None):
+    """A string of low to high code points, wholly matched by the pattern."""
+    compiled = re.compile(pattern) if pattern else None
+
+    def check(value):
+        if type(value) is not str:
+            return ": not a text"
+        if len(value) < low or (high is not None and len(value) > high):
+            return ": a text of %d characters" % len(value)
+        if compiled and not compiled.fullmatch(value):
+            return ": %s has not the form %s" % (quote(value), pattern)
+        return None
+
+    return check
+
+
+def integer(low=-MAX_SAFE_INTEGER, high=MAX_SAFE_INTEGER):
+    def check(value):
+        if type(value) is not int:
+            return ": not an integer"
+        return None if low <= value <= high else ": %d is not in the range" % value
+
+    return check
+
+
+def number(low=-math.inf, high=math.inf, above=-math.inf, below=math.inf):
+    def check(value):
+        if type(value) is not int and type(value) is not float:
+            return ": not a number"
+        return None if low <= value <= high and above < value < below else ": %r is not in the range" % value
+
+    return check
+
+
+def boolean(value):
+    return None if type(value) is bool else ": neither true nor false"
+
+
+def one_of(*values):
+    def check(value):
+        return None if any(type(value) is type(known) and value == known for known in values) else ": not one of the known values"
+
+    return check
+
+
+def nullable(check):
+    return lambda value: None if value is None else check(value)
+
+
+def either(*checks):
+    """What passes one of several checks."""
+
+    def check(value):
+        problems = [one(value) for one in checks]
+        return None if None in problems else problems[0]
+
+    return check
+
+
+def list_of(check, low=0, high=None):
+    def check_list(value):
+        if type(value) is not list:
+            return ": not a list"
+        if len(value) < low or (high is not None and len(value) > high):
+            return ": a list of %d" % len(value)
+        for position, item in enumerate(value):
+            problem = check(item)
+            if problem:
+                return "/%d%s" % (position, problem)
+        return None
+
+    return check_list
+
+
+def one_or_more(check):
+    """One value or a list of at least one."""
+    many = list_of(check, 1)
+    return lambda value: many(value) if type(value) is list else check(value)
+
+
+def map_of(check, key=None):
+    def check_map(value):
+        if type(value) is not dict:
+            return ": not an object"
+        for name, item in value.items():
+            problem = (key(name) if key else None) or check(item)
+            if problem:
+                return "/%s%s" % (quote(name), problem)
+        return None
+
+    return check_map
+
+
+def members(required, optional=None):
+    """An object with these members and no others."""
+    optional = optional or {}
+    every = {**required, **optional}
+
+    def check(value):
+        if type(value) is not dict:
+            return ": not an object"
+        for name, item in value.items():
+            member = every.get(name)
+            if member is None:
+                return ": a surplus member %s" % quote(name)
+            problem = member(item)
+            if problem:
+                return "/%s%s" % (name, problem)
+        for name in required:
+            if name not in value:
+                return ": no member %s" % name
+        return None
+
+    return check
+
+
+def by_member(name, forms):
+    """An object whose form depends on the value of one of its members."""
+
+    def check(value):
+        if type(value) is not dict:
+            return ": not an object"
+        form = forms.get(value[name]) if type(value.get(name)) is str else None
+        return form(value) if form else "/%s: not one of the known values" % name
+
+    return check
+
+
+HEX32 = text(pattern="[0-9a-f]{32}")
+HEX64 = text(pattern="[0-9a-f]{64}")
+DIGEST = text(pattern="sha256:[0-9a-f]{64}")
+TIME = text(pattern="[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z")
+COUNT = integer(0)
+SECONDS = number(0)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The protocol inside a manifest (docs/formats/protocol.md)
+# ---------------------------------------------------------------------------------------------------------------
+
+STAGES = ("generate", "grade")
+PHASES = ("queue", "connect", "headers", "body", "spawn", "running", "collect", "between")
+CAUSES = (
+    "connection_refused", "connection_lost", "time_limit", "queue_limit", "http_status", "body_not_json", "body_error",
+    "body_no_choice", "body_malformed", "body_too_large", "spawn_failed", "exit_status", "killed_by_signal",
+    "candidate_missing", "report_missing", "report_invalid", "process_gone", "grader_fault", "storage_fault",
+)  # fmt: skip
+ATTRIBUTIONS = ("infrastructure", "model", "undetermined")
+MAX_SET_DEPTH = 50
+
+
+def _day(value):
+    problem = text(pattern="[0-9]{4}-[0-9]{2}-[0-9]{2}")(value)
+    if problem:
+        return problem
+    try:
+        datetime.date.fromisoformat(value)
+    except ValueError:
+        return ": no day of the calendar"
+    return None
+
+
+def _task_set(value):
+    if type(value) is not dict:
+        return ": not an object"
+    if "file" in value:
+        return _FILE_SET(value)
+    return _SUBSET(value) if "subset_of" in value else _UNION(value)
+
+
+def _when(value):
+    return _CONDITIONS(value) or (None if value else ": no condition")
+
+
+_ID = text(1, 200)
+_PATH = text(1, 4096)
+_DURATION = number(above=0, high=604800)
+_BYTES = integer(1, 2**40)
+_ARGV = list_of(text(0, 4096), 1, 256)
+_ENVIRONMENT = list_of(text(pattern="[A-Za-z_][A-Za-z0-9_]*"), 0, 64)
+_PLANNED_COUNT = integer(1, 10_000_000)
+_STATUS = one_or_more(either(integer(100, 599), one_of("4xx", "5xx")))
+_FILE_SET = members({"file": _PATH, "id": text(1), "count": _PLANNED_COUNT})
+_SUBSET = members({"subset_of": _ID, "ids": _PATH, "count": _PLANNED_COUNT})
+_UNION = members({"union_of": list_of(_ID, 2), "count": _PLANNED_COUNT})
+_CONDITIONS = members(
+    {},
+    {
+        "stage": one_or_more(one_of(*STAGES)),
+        "phase": one_or_more(one_of(*PHASES)),
+        "cause": one_or_more(one_of(*CAUSES)),
+        "http_status": _STATUS,
+        "embedded_status": _STATUS,
+        "exit_status": one_or_more(integer(0, 255)),
+        "signal": one_or_more(text(pattern="SIG[A-Z0-9]+")),
+        "service_alive": boolean,
+        "exception": one_or_more(text(1)),
+        "text": text(1),
+    },
+)
+_STEP = members({"argv": _ARGV, "wall_s": _DURATION, "output_bytes": _BYTES}, {"env": _ENVIRONMENT})
+_RUNNERS = {
+    "openai": members(
+        {
+            "adapter": one_of("openai"),
+            "endpoint": one_of("chat", "completions"),
+            "service": members(
+                {
+                    "argv": _ARGV,
+                    "ready": members({"path": text(pattern="(?s:/.*)"), "timeout_s": _DURATION}),
+                    "restarts": integer(0, 1000),
+                    "stop_grace_s": _DURATION,
+                    "gpus": COUNT,
+                },
+                {"env": _ENVIRONMENT},
+            ),
+            "limits": members({"request_s": _DURATION, "queue_wait_s": number(0, 86400), "response_bytes": _BYTES}),
+            "sources": map_of(_PATH, _ID),
+        }
+    ),
+    "command": members(
+        {
+            "adapter": one_of("command"),
+            "generate": _STEP,
+            "grade": _STEP,
+            "grace_s": _DURATION,
+            "candidate": text(1),
+            "gpus": COUNT,
+            "sources": map_of(_PATH, _ID),
+        }
+    ),
+}
+_GRADERS = {
+    "exact": members({"kind": one_of("exact"), "answer": text(1)}),
+    "integer": members({"kind": one_of("integer"), "answer": text(1)}),
+    "report": members(
+        {"kind": one_of("report"), "reward": members({"min": number(), "max": number()})},
+        {"expected_tests": text(1), "report_schema": _PATH},
+    ),
+}
+_CONDITION = members(
+    {
+        "prompt": members({"user": text(1)}, {"system": text()}),
+        "decoding": members(
+            {
+                "temperature": number(0, 10),
+                "top_p": number(0, 1),
+                "top_k": integer(-1),
+                "min_p": number(0, 1),
+                "max_tokens": integer(1),
+            },
+            {
+                "stop": list_of(text(1), 0, 4),
+                "presence_penalty": number(),
+                "frequency_penalty": number(),
+                "repetition_penalty": number(),
+            },
+        ),
+        "grader": by_member("kind", _GRADERS),
+    },
+    {"reasoning": one_of("on", "off"), "execution": map_of(either(text(), number(), boolean))},
+)
+_ANALYSIS = members(
+    {
+        "scores": list_of(members({"id": _ID, "queue": _ID}), 1),
+        "contrasts": list_of(
+            members(
+                {
+                    "id": _ID,
+                    "minuend": _ID,
+                    "subtrahend": _ID,
+                    "queue": _ID,
+                    "role": one_of("primary", "secondary", "exploratory"),
+                }
+            )
+        ),
+        "interval": members(
+            {
+                "method": one_of("two_way_bootstrap"),
+                "resamples": integer(100, 1_000_000),
+                "seed": COUNT,
+                "level": number(above=0, below=1),
+            }
+        ),
+    },
+    {
+        "tables": list_of(
+            members(
+                {"id": _ID, "queue": _ID, "partitions": list_of(_ID, 1), "role": one_of("secondary", "exploratory")}
+            )
+        ),
+        "decisions": list_of(
+            members(
+                {
+                    "id": _ID,
+                    "contrast": _ID,
+                    "comparator": one_of(">", ">=", "<", "<="),
+                    "threshold": number(),
+                    "when_met": text(1),
+                    "otherwise": text(1),
+                }
+            )
+        ),
+    },
+)
+PROTOCOL_FORM = members(
+    {
+        "boundbook": one_of(1),
+        "name": text(pattern="[a-z0-9][a-z0-9._-]{0,63}"),
+        "revision": integer(1, 9999),
+        "title": text(1),
+        "task_sets": map_of(_task_set, _ID),
+        "models": map_of(
+            members({"weights": _PATH}, {"training_seeds": list_of(integer(), 1), "tokenizer": _PATH}), _ID
+        ),
+        "conditions": map_of(_CONDITION, _ID),
+        "arms": map_of(members({"model": _ID, "condition": _ID}), _ID),
+        "queues": map_of(
+            members(
+                {
+                    "tasks": _ID,
+                    "reps": integer(1, 100000),
+                    "arms": list_of(_ID, 1),
+                    "role": one_of("confirmatory", "exploratory"),
+                },
+                {"evaluation_seeds": list_of(COUNT, 1)},
+            ),
+            _ID,
+        ),
+        "sampling": members({"namespace": _ID, "bits": integer(8, 53)}),
+        "order": members(
+            {
+                "group_by": list_of(one_of("queue", "arm", "training_seed", "evaluation_seed")),
+                "within": one_of("hash"),
+            }
+        ),
+        "runner": by_member("adapter", _RUNNERS),
+        "attempts": members(
+            {
+                "replacements": integer(0, 1),
+                "regrades": integer(0, 1),
+                "breaker": integer(1),
+                "rules": list_of(
+                    members(
+                        {"id": _ID, "when": _when, "attribute": one_of(*ATTRIBUTIONS), "sufficient": boolean}
+                    ),
+                    0,
+                    200,
+                ),
+            },
+            {"adjudication": one_of("required", "none")},
+        ),
+        "blinding": one_of("masked", "none"),
+        "analysis": _ANALYSIS,
+        "pending": list_of(_ID),
+    },
+    {
+        "due": _day,
+        "precision": list_of(
+            members({"queue": _ID, "assumed_accuracy": number(0, 1), "max_standard_error": number(above=0)})
+        ),
+        "checkpoints": members({"every_attempts": integer(1, 1_000_000)}),
+    },
+)
+
+
+def _repeats(values):
+    """Whether a value occurs twice in a list of texts or numbers."""
+    return len(set(values)) != len(values)
+
+
+def training_seeds(protocol, arm):
+    """Training seeds of an arm's model; a model without them has the one seed null."""
+    model = protocol["models"][protocol["arms"][arm]["model"]]
+    return model.get("training_seeds", [None])
+
+
+def evaluation_seeds(queue):
+    return queue.get("evaluation_seeds", [0])
+
+
+def _set_depths(sets):
+    """Refuses task sets that rest on undeclared ones, on themselves, or on a chain that is too long."""
+    depths = {}
+
+    def depth(name, above):
+        if name not in sets:
+            raise Refusal("the task set %s is not declared" % quote(name))
+        if above > MAX_SET_DEPTH:
+            raise Refusal("the task set %s rests on itself, or on too long a chain" % quote(name))
+        if name not in depths:
+            parts = _parts_of(sets[name])
+            depths[name] = 1 + max([depth(part, above + 1) for part in parts], default=0)
+        return depths[name]
+
+    for name in sets:
+        if depth(name, 1) > MAX_SET_DEPTH:
+            raise Refusal("the task set %s rests on too long a chain" % quote(name))
+
+
+def _parts_of(task_set):
+    if "subset_of" in task_set:
+        return [task_set["subset_of"]]
+    return task_set.get("union_of", [])
+
+
+def _check_task_sets(sets):
+    _set_depths(sets)
+    for name, task_set in sets.items():
+        counts = [sets[part]["count"] for part in _parts_of(task_set)]
+        if "subset_of" in task_set and task_set["count"] > counts[0]:
+            raise Refusal("the task set %s is larger than what it is taken from" % quote(name))
+        if "union_of" in task_set and (task_set["count"] != sum(counts) or _repeats(task_set["union_of"])):
+            raise Refusal("the task set %s is not the sum of its parts" % quote(name))
+
+
+def _check_arms_and_queues(protocol):
+    sets, arms, queues = protocol["task_sets"], protocol["arms"], protocol["queues"]
+    for name, arm in arms.items():
+        if arm["model"] not in protocol["models"] or arm["condition"] not in protocol["conditions"]:
+            raise Refusal("the arm %s names something undeclared" % quote(name))
+    if _repeats([(arm["model"], arm["condition"]) for arm in arms.values()]):
+        raise Refusal("two arms are the same")
+    for name, model in protocol["models"].items():
+        if _repeats(model.get("training_seeds", [])):
+            raise Refusal("the model %s has a training seed twice" % quote(name))
+    if not queues:
+        raise Refusal("no queue is declared")
+    for name, queue in queues.items():
+        if queue["tasks"] not in sets or any(arm not in arms for arm in queue["arms"]):
+            raise Refusal("the queue %s names something undeclared" % quote(name))
+        if _repeats(queue["arms"]) or _repeats(evaluation_seeds(queue)):
+            raise Refusal("the queue %s names something twice" % quote(name))
+
+
+def _check_contrast(protocol, contrast):
+    name, arms = quote(contrast["id"]), (contrast["minuend"], contrast["subtrahend"])
+    queue = protocol["queues"].get(contrast["queue"])
+    if queue is None or any(arm not in queue["arms"] for arm in arms) or arms[0] == arms[1]:
+        raise Refusal("the contrast %s has not two different arms of a declared queue" % name)
+    if contrast["role"] == "primary" and queue["role"] != "confirmatory":
+        raise Refusal("the primary contrast %s has no confirmatory queue" % name)
+    seeds = [training_seeds(protocol, arm) for arm in arms]
+    if [None] not in seeds and not set(seeds[0]) & set(seeds[1]):
+        raise Refusal("the arms of the contrast %s share no training seed" % name)
+
+
+def _check_analysis(protocol):
+    analysis, queues = protocol["analysis"], protocol["queues"]
+    named = [item["queue"] for key in ("scores", "tables") for item in analysis.get(key, [])]
+    if any(queue not in queues for queue in named + [item["queue"] for item in protocol.get("precision", [])]):
+        raise Refusal("the analysis names an undeclared queue")
+    for table in analysis.get("tables", []):
+        if _repeats(table["partitions"]) or any(part not in protocol["task_sets"] for part in table["partitions"]):
+            raise Refusal("the partitions of the table %s are not declared task sets" % quote(table["id"]))
+    for contrast in analysis["contrasts"]:
+        _check_contrast(protocol, contrast)
+    if _repeats([(c["queue"], frozenset((c["minuend"], c["subtrahend"]))) for c in analysis["contrasts"]]):
+        raise Refusal("two contrasts of one queue compare the same arms")
+    contrasts = {contrast["id"] for contrast in analysis["contrasts"]}
+    for decision in analysis.get("decisions", []):
+        if decision["contrast"] not in contrasts or decision["when_met"] == decision["otherwise"]:
+            raise Refusal("the decision %s has no contrast or only one outcome" % quote(decision["id"]))
+
+
+def check_references(protocol):
+    """Refuses a protocol of the right form whose parts do not fit together."""
+    _check_task_sets(protocol["task_sets"])
+    _check_arms_and_queues(protocol)
+    _check_analysis(protocol)
+    if _repeats(protocol["order"]["group_by"]):
+        raise Refusal("the order names a field twice")
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Manifests (docs/formats/manifest.md)
+# ---------------------------------------------------------------------------------------------------------------
+
+MAX_MANIFEST_SIZE = 256 * 2**20
+_MANIFEST_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}\\.r[0-9]+\\.[0-9a-f]{12}\\.json")
+_BOUND_FILE = {"kind": one_of("file"), "name": text(1), "path": text(1), "size": COUNT, "digest": DIGEST}
+_BOUND_TREE = {
+    "kind": one_of("tree"),
+    "name": text(1),
+    "path": text(1),
+    "size": COUNT,
+    "files": integer(1),
+    "digest": DIGEST,
+    "oms_root": DIGEST,
+    "ignored": one_of("git-metadata/1"),
+    "entries": list_of(members({"path": text(1), "size": COUNT, "digest": DIGEST})),
+}
+_PLAN_FORM = members({"count": COUNT, "digest": DIGEST})
+_EXPOSURE = members(
+    {
+        "slots_run": COUNT,
+        "settled": COUNT,
+        "unblinded": boolean,
+        "bounds": map_of(members({"lower": number(), "upper": number()})),
+        "declared": nullable(text()),
+    }
+)
+_EVIDENCE_FILE = members({"path": text(1), "size": COUNT, "digest": DIGEST})
+MANIFEST_FORM = members(
+    {
+        "format": one_of("boundbook/manifest/1"),
+        "tool": members({"name": one_of("boundbook"), "version": text(1), "dependencies": map_of(text())}),
+        "created": TIME,
+        "name": text(),
+        "revision": integer(),
+        "title": text(),
+        "sequence": integer(1),
+        "previous": nullable(DIGEST),
+        "due": nullable(_day),
+        "protocol": PROTOCOL_FORM,
+        "protocol_source": members(
+            {"raw_digest": DIGEST, "parser": members({"name": text(), "version": text()})}
+        ),
+        "bindings": list_of(by_member("kind", {"file": members(_BOUND_FILE), "tree": members(_BOUND_TREE)})),
+        "plan": nullable(_PLAN_FORM),
+        "pending_items": list_of(members({"item": text(), "evidence": nullable(_EVIDENCE_FILE)})),
+        "pending": list_of(text()),
+        "execution_ready": boolean,
+        "parent": nullable(DIGEST),
+        "supersedes": nullable(DIGEST),
+        "reason": nullable(text(1)),
+        "exposure": nullable(_EXPOSURE),
+        "task_use": list_of(members({"binding": text(), "digest": DIGEST, "plans": COUNT})),
+    }
+)
+
+
+class Manifest:
+    """A manifest that has been read: its value, its digest and its bindings by name."""
+
+    def __init__(self, value, digest):
+        self.value = value
+        self.digest = digest
+        self.protocol = value["protocol"]
+        self.bindings = {binding["name"]: binding for binding in value["bindings"]}
+
+
+def parse_manifest(data, file_name=None):
+    """Reads a manifest file and holds it against every rule that needs no other file."""
+    value = parse_canonical(data)
+    problem = MANIFEST_FORM(value)
+    if problem:
+        raise Refusal(problem.lstrip(": "))
+    digest = digest_of(data)
+    own_name = "%s.r%d.%s.json" % (value["name"], value["revision"], digest[7:19])
+    if file_name is not None and _MANIFEST_NAME.fullmatch(file_name) and file_name != own_name:
+        raise Refusal("its bytes belong to the name %s" % own_name)
+    protocol = value["protocol"]
+    check_references(protocol)
+    for member in ("name", "revision", "title"):
+        if value[member] != protocol[member]:
+            raise Refusal("/%s is not that of the protocol" % member)
+    if value["due"] != protocol.get("due"):
+        raise Refusal("/due is not that of the protocol")
+    _check_bindings(value)
+    _check_pending(value)
+    if (value["reason"] is None) != (value["supersedes"] is None):
+        raise Refusal("a reason stands exactly where something is superseded")
+    return Manifest(value, digest)
+
+
+def wanted_bindings(protocol):
+    """What a protocol asks to be bound: for each name the possible kinds and the path (None: any)."""
+    wanted = {}
+
+    def want(name, kinds, path):
+        if name in wanted:
+            raise Refusal("two bindings are called %s" % quote(name))
+        wanted[name] = (kinds, path)
+
+    for name, model in protocol["models"].items():
+        for seed in model.get("training_seeds", [None]):
+            label = name if seed is None else "%s@%d" % (name, seed)
+            for member, prefix, kind in (("weights", "weights/", "tree"), ("tokenizer", "tokenizer/", "file")):
+                if member in model:
+                    path = model[member] if seed is None else model[member].replace("{seed}", str(seed))
+                    want(prefix + label, (kind,), path)
+    for name, task_set in protocol["task_sets"].items():
+        if "union_of" not in task_set:
+            want("tasks/" + name, ("file",), task_set.get("file", task_set.get("ids")))
+    for name, condition in protocol["conditions"].items():
+        if "report_schema" in condition["grader"]:
+            want("report-schema/" + name, ("file",), condition["grader"]["report_schema"])
+    for name, path in protocol["runner"]["sources"].items():
+        want("runner/" + name, ("file", "tree"), path)
+    want("runner/boundbook", ("tree",), None)
+    return wanted
+
+
+def _check_bindings(value):
+    wanted = wanted_bindings(value["protocol"])
+    before = None
+    for binding in value["bindings"]:
+        name = to_utf8(binding["name"])
+        if before is not None and name <= before:
+            raise Refusal("the bindings do not ascend at %s" % quote(binding["name"]))
+        before = name
+        kinds, path = wanted.get(binding["name"], ((), None))
+        if binding["kind"] not in kinds or path not in (None, binding["path"]):
+            raise Refusal("the protocol asks for no such binding as %s" % quote(binding["name"]))
+        if binding["kind"] == "tree":
+            _check_tree(binding)
+
+
+def _check_tree(binding):
+    entries = binding["entries"]
+    paths = [to_utf8(entry["path"]) for entry in entries]
+    if any(a >= b for a, b in zip(paths, paths[1:])):
+        raise Refusal("the files of %s do not ascend" % quote(binding["name"]))
+    pairs = [(entry["path"], entry["digest"][7:]) for entry in entries]
+    computed = (sum(entry["size"] for entry in entries), len(entries), tree_digest(pairs), oms_root(pairs))
+    if computed != (binding["size"], binding["files"], binding["digest"], binding["oms_root"]):
+        raise Refusal("%s does not follow from its files" % quote(binding["name"]))
+
+
+def _check_pending(value):
+    protocol = value["protocol"]
+    if [item["item"] for item in value["pending_items"]] != protocol["pending"]:
+        raise Refusal("/pending_items is not the list of the protocol")
+    bound = {binding["name"] for binding in value["bindings"]}
+    missing = sorted((name for name in wanted_bindings(protocol) if name not in bound), key=to_utf8)
+    pending = [item["item"] for item in value["pending_items"] if item["evidence"] is None]
+    if value["pending"] != pending + ["binding " + name for name in missing]:
+        raise Refusal("/pending is not what is open")
+    if value["execution_ready"] != (not value["pending"]):
+        raise Refusal("/execution_ready does not follow from what is pending")
+    if (value["plan"] is not None) == any(name.startswith("tasks/") for name in missing):
+        raise Refusal("a plan stands exactly where all task files are bound")
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Task files (docs/formats/protocol.md, Task files)
+# ---------------------------------------------------------------------------------------------------------------
+
+_TRIMMED = "\t\n\v\f\r "
+_INVISIBLE = frozenset("\u00ad\u200b\u200e\u200f\ufeff") | {
+    chr(code) for first, last in ((0x202A, 0x202E), (0x2060, 0x2064), (0x2066, 0x206F)) for code in range(first, last + 1)
+}
+_WHOLE_NUMBER = re.compile("[+-]?[0-9]+")
+
+
+def is_task_id(value):
+    """The rule for ids."""
+    if type(value) is not str or not value or value == "__proto__" or has_lone_surrogate(value):
+        return False
+    if value.isascii():
+        return len(value) <= 200 and value.isprintable() and value.strip(" ") == value
+    if any(c in _INVISIBLE or unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in value):
+        return False
+    if unicodedata.category(value[0]) == "Zs" or unicodedata.category(value[-1]) == "Zs":
+        return False
+    return unicodedata.normalize("NFC", value) == value and len(value.encode("utf-16-le")) <= 400
+
+
+class TaskSet:
+    """Tasks in order: their ids, and the lines that hold their fields (None where a file is redacted)."""
+
+    def __init__(self):
+        self.positions = {}
+        self.lines = []
+
+    def add(self, task, line):
+        if not is_task_id(task):
+            raise Refusal("%s is no task id" % quote(str(task)))
+        if task in self.positions:
+            raise Refusal("the task %s stands twice" % quote(task))
+        self.positions[task] = len(self.lines)
+        self.lines.append(line)
+
+    def line(self, task):
+        return self.lines[self.positions[task]]
+
+
+def _task_lines(data):
+    pointer = data.startswith(b"version https://git-lfs.github.com/spec/")
+    if len(data) < 4096:
+        pointer = pointer or data.startswith(b"annex/objects/") or data.startswith(b"/annex/objects/")
+    if not data or pointer or data.startswith(b"\xef\xbb\xbf"):
+        raise Refusal("empty, a pointer to a file, or with a byte-order mark")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refusal("not UTF-8 at byte %d" % error.start) from None
+    if b"\r" in data:
+        raise Refusal("a carriage return")
+    return (data[:-1] if data.endswith(b"\n") else data).split(b"\n")
+
+
+def _read_task_file(data, id_member):
+    tasks = TaskSet()
+    for line in _task_lines(data):
+        value = parse_json(line)
+        if type(value) is not dict:
+            raise Refusal("a line that is no object")
+        tasks.add(value.get(id_member), line)
+    return tasks
+
+
+def _read_subset(data, whole):
+    tasks = TaskSet()
+    for line in _task_lines(data):
+        task = line.decode("utf-8")
+        if task not in whole.positions:
+            raise Refusal("the task %s is not in the larger set" % quote(task))
+        tasks.add(task, whole.line(task))
+    return tasks
+
+
+def _listed_tasks(ids, whole):
+    """The tasks of a redacted file: ids without fields, or, for a subset, with those of the larger set."""
+    tasks = TaskSet()
+    for task in ids:
+        if whole is not None and task not in whole.positions:
+            raise Refusal("the task %s is not in the larger set" % quote(str(task)))
+        tasks.add(task, whole.line(task) if whole is not None else None)
+    return tasks
+
+
+def read_task_sets(protocol, read_file, redacted_ids):
+    """All task sets by name; read_file(set) gives the bytes of a set's file, redacted_ids {set: ids} replaces it."""
+    declared, done = protocol["task_sets"], {}
+
+    def resolve(name):
+        if name in done:
+            return done[name]
+        task_set = declared[name]
+        if "union_of" in task_set:
+            tasks = TaskSet()
+            for part in [resolve(part) for part in task_set["union_of"]]:
+                for task, position in part.positions.items():
+                    tasks.add(task, part.lines[position])
+        else:
+            whole = resolve(task_set["subset_of"]) if "subset_of" in task_set else None
+            if name in redacted_ids:
+                tasks = _listed_tasks(redacted_ids[name], whole)
+            elif whole is not None:
+                tasks = _read_subset(read_file(name), whole)
+            else:
+                tasks = _read_task_file(read_file(name), task_set["id"])
+        if len(tasks.lines) != task_set["count"]:
+            raise Refusal("the task set %s has %d tasks, not %d" % (quote(name), len(tasks.lines), task_set["count"]))
+        done[name] = tasks
+        return tasks
+
+    for name in declared:
+        resolve(name)
+    return done
+
+
+def parse_template(template):
+    """A prompt as a list of ("text", …) and ("field", …)."""
+    parts, literal, position = [], [], 0
+    while position < len(template):
+        pair, character = template[position : position + 2], template[position]
+        if pair in ("{{", "}}"):
+            literal.append(character)
+            position += 2
+        elif character == "{":
+            end = template.find("}", position)
+            name = template[position + 1 : end] if end >= 0 else ""
+            if not name or "{" in name or "\n" in name:
+                raise Refusal("a placeholder without name or end in a prompt")
+            parts += [("text", "".join(literal)), ("field", name)]
+            literal, position = [], end + 1
+        elif character == "}":
+            raise Refusal("a closing brace alone in a prompt")
+        else:
+            literal.append(character)
+            position += 1
+    return parts + [("text", "".join(literal))]
+
+
+def fill_template(parts, fields):
+    """A prompt with the fields of a task."""
+    texts = []
+    for kind, content in parts:
+        if kind == "field":
+            value = fields[content]
+            content = value if type(value) is str else canonical_text(value)
+        texts.append(content)
+    return "".join(texts)
+
+
+def _needed_fields(condition):
+    """The fields that a condition needs of a task, each with its check."""
+    prompt, grader = condition["prompt"], condition["grader"]
+    needed = []
+    for template in [prompt["user"]] + ([prompt["system"]] if "system" in prompt else []):
+        names = [content for kind, content in parse_template(template) if kind == "field"]
+        needed += [(name, lambda value: value is not None) for name in names]
+    if grader["kind"] == "exact":
+        needed.append((grader["answer"], lambda value: reference_text(value) not in (None, "")))
+    elif grader["kind"] == "integer":
+        needed.append((grader["answer"], lambda value: _WHOLE_NUMBER.fullmatch(reference_text(value) or "")))
+    elif "expected_tests" in grader:
+        needed.append((grader["expected_tests"], _is_test_list))
+    return needed
+
+
+def reference_text(value):
+    """The trimmed text of a reference answer, or None for something that is neither text nor integer."""
+    if type(value) is int:
+        return str(value)
+    return value.strip(_TRIMMED) if type(value) is str else None
+
+
+def _is_test_list(value):
+    return list_of(text(1), 1)(value) is None and not _repeats(value)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Plans: what a manifest and its task files say about slots
+# ---------------------------------------------------------------------------------------------------------------
+
+
+def _in_utf16_order(names):
+    return sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+
+
+class Plan:
+    """A protocol with its tasks."""
+
+    def __init__(self, protocol, task_sets):
+        self.protocol = protocol
+        self.task_sets = task_sets
+        self.queues = _in_utf16_order(protocol["queues"])
+        self._check_partitions()
+        self._check_fields()
+
+    def _check_partitions(self):
+        for table in self.protocol["analysis"].get("tables", []):
+            tasks = self.tasks(table["queue"]).positions
+            for partition in table["partitions"]:
+                if any(task not in tasks for task in self.task_sets[partition].positions):
+                    raise Refusal("the partition %s has a task outside its queue" % quote(partition))
+
+    def _check_fields(self):
+        for name in self.queues:
+            conditions = [self.condition(arm) for arm in self.protocol["queues"][name]["arms"]]
+            needed = [item for condition in conditions for item in _needed_fields(condition)]
+            for line in self.tasks(name).lines:
+                fields = parse_json(line) if needed and line is not None else None
+                for field, accepts in needed if fields is not None else []:
+                    if field not in fields or not accepts(fields[field]):
+                        raise Refusal("a task of the queue %s has no fit field %s" % (quote(name), quote(field)))
+
+    def tasks(self, queue):
+        return self.task_sets[self.protocol["queues"][queue]["tasks"]]
+
+    def condition(self, arm):
+        return self.protocol["conditions"][self.protocol["arms"][arm]["condition"]]
+
+    def reward_range(self, arm):
+        reward = self.condition(arm)["grader"].get("reward")
+        return (reward["min"], reward["max"]) if reward else (0, 1)
+
+    def model_name(self, key):
+        model = self.protocol["arms"][key["arm"]]["model"]
+        return model if key["training_seed"] is None else "%s@%d" % (model, key["training_seed"])
+
+    def fields(self, key):
+        """The fields of a slot's task, or None when its file is redacted."""
+        line = self.tasks(key["queue"]).line(key["task"])
+        return None if line is None else parse_json(line)
+
+    def has(self, key):
+        """Whether a key is that of a planned slot."""
+        queue = self.protocol["queues"].get(key["queue"])
+        return (
+            queue is not None
+            and key["arm"] in queue["arms"]
+            and key["training_seed"] in training_seeds(self.protocol, key["arm"])
+            and key["evaluation_seed"] in evaluation_seeds(queue)
+            and key["task"] in self.tasks(key["queue"]).positions
+            and key["rep"] < queue["reps"]
+        )
+
+    def sampling_seed(self, key):
+        sampling = self.protocol["sampling"]
+        return sampling_seed(sampling["namespace"], sampling["bits"], slot_tuple(key))
+
+    def rows(self, queue):
+        """The sets of weights of a queue, as (arm, training seed, evaluation seed), in the order of the expansion."""
+        declared = self.protocol["queues"][queue]
+        for arm in _in_utf16_order(declared["arms"]):
+            for seed in training_seeds(self.protocol, arm):
+                for evaluation_seed in evaluation_seeds(declared):
+                    yield arm, seed, evaluation_seed
+
+    def count(self, queue):
+        """The number of slots of a queue."""
+        rows = sum(1 for _ in self.rows(queue))
+        return rows * len(self.tasks(queue).lines) * self.protocol["queues"][queue]["reps"]
+
+    def digest(self):
+        """Number of slots and plan digest."""
+        hasher, count = hashlib.sha256(), 0
+        for queue in self.queues:
+            reps = range(self.protocol["queues"][queue]["reps"])
+            tasks = [canonical_text(task) for task in self.tasks(queue).positions]
+            for row in self.rows(queue):
+                prefix = canonical_text([queue, *row])[1:-1]
+                for task in tasks:
+                    lines = [_slots_line("%s,%s,%d]" % (prefix, task, rep)) for rep in reps]
+                    hasher.update(b"".join(lines))
+                    count += len(lines)
+        return {"count": count, "digest": "sha256:" + hasher.hexdigest()}
+
+
+def _slots_line(tail):
+    """A line of the slots file from the canonical slot tuple without its bracket."""
+    data = tail.encode("utf-8")
+    return b'["%s",%s\n' % (sha256_hex(b"[" + data)[:32].encode("ascii"), data)
+
+
+def slot_tuple(key):
+    return [key["queue"], key["arm"], key["training_seed"], key["evaluation_seed"], key["task"], key["rep"]]

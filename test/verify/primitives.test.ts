@@ -243,14 +243,13 @@ describe.skipIf(!hasPython)(`second verifier: primitives (${NO_PYTHON})`, () => 
       const bad = [
         ['a key twice', '{"a":1,"a":1}'],
         ['a key twice, escaped', '{"a":1,"\\u0061":2}'],
+        ['the key __proto__', '{"__proto__":1}'],
         ['a byte-order mark', '\ufeff{}'],
         ['NaN', '[NaN]'],
         ['Infinity', '-Infinity'],
         ['an inexact integer', '9007199254740993'],
         ['a huge integer', '1'.repeat(10_000)],
         ['an overflow', '1e400'],
-        ['a lone surrogate', '"\\ud800"'],
-        ['a lone surrogate as key', '{"\\udc00":1}'],
         ['a leading zero', '01'],
         ['other digits', '[1١]'],
         ['a trailing comma', '[1,]'],
@@ -259,7 +258,7 @@ describe.skipIf(!hasPython)(`second verifier: primitives (${NO_PYTHON})`, () => 
         ['two documents', '{} {}'],
         ['nothing', ''],
         ['single quotes', "{'a':1}"],
-        ['65 levels', '['.repeat(65) + ']'.repeat(65)],
+        ['201 levels', '['.repeat(201) + ']'.repeat(201)],
         ['a million levels', '['.repeat(1_000_000)],
       ] as const;
       expect(
@@ -281,7 +280,19 @@ describe.skipIf(!hasPython)(`second verifier: primitives (${NO_PYTHON})`, () => 
     });
 
     it('accepts canonical bytes only where they are asked for', () => {
-      const bad = ['{ }', '{"b":1,"a":2}', '1.0', '1E2', '-0', '"\\u0041"', '"\\/"', '[1]\n'];
+      const bad = [
+        '{ }',
+        '{"b":1,"a":2}',
+        '1.0',
+        '1E2',
+        '-0',
+        '"\\u0041"',
+        '"\\ud800"',
+        '1e-05',
+        '1e+22',
+        '"\\/"',
+        '[1]\n',
+      ];
       expect(
         accepted(
           'parse_canonical',
