@@ -10,6 +10,7 @@ BUNDLE is a folder or a tar of it. Exit status: 0 nothing found, 4 findings, 2 w
 1 a fault of this program.
 """
 
+import array
 import base64
 import binascii
 import datetime
@@ -1441,3 +1442,674 @@ def _slots_line(tail):
 
 def slot_tuple(key):
     return [key["queue"], key["arm"], key["training_seed"], key["evaluation_seed"], key["task"], key["rep"]]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Patterns of rules: the common part of ECMAScript's regular expressions under the flags i and u, matched in time
+# proportional to pattern × text whatever the pattern (docs/formats/attempts.md, Attribution by rule)
+# ---------------------------------------------------------------------------------------------------------------
+
+MAX_PATTERN_STATES = 5_000
+_SYNTAX = frozenset("^$\\.*+?()[]{}|/")
+
+
+class Unsupported(Exception):
+    """A pattern beyond the common part."""
+
+
+def _is_word(character):
+    return character.isascii() and (character.isalnum() or character == "_") or character in "\u017f\u212a"
+
+
+def _is_space(character):
+    return character in "\t\n\v\f\r\ufeff\u2028\u2029" or unicodedata.category(character) == "Zs"
+
+
+_CLASS_ESCAPES = {
+    "d": lambda c: c in "0123456789",
+    "w": _is_word,
+    "s": _is_space,
+    "D": lambda c: c not in "0123456789",
+    "W": lambda c: not _is_word(c),
+    "S": lambda c: not _is_space(c),
+}
+_SAME_LETTER = {"s": "\u017f", "k": "\u212a"}
+
+
+def _variants(character):
+    """A literal with all characters that are the same to the flags i and u."""
+    if not character.isascii():
+        if character.lower() != character or character.upper() != character or character in "\u017f\u212a":
+            raise Unsupported
+        return frozenset(character)
+    lower = character.lower()
+    return frozenset((lower, character.upper(), _SAME_LETTER.get(lower, lower)))
+
+
+class _PatternReader:
+    """Reads a pattern into nodes: ("set", predicate), ("assert", kind), ("sequence", nodes), ("choice", nodes),
+    ("repeat", node, least, most or None)."""
+
+    def __init__(self, pattern):
+        self.pattern = pattern
+        self.position = 0
+        self.depth = 0
+
+    def read(self):
+        node = self._choice()
+        if self.position < len(self.pattern):
+            raise Unsupported
+        return node
+
+    def _peek(self):
+        return self.pattern[self.position : self.position + 1]
+
+    def _take(self, expected):
+        if not self.pattern.startswith(expected, self.position):
+            return False
+        self.position += len(expected)
+        return True
+
+    def _next(self):
+        character = self._peek()
+        if not character:
+            raise Unsupported
+        self.position += 1
+        return character
+
+    def _choice(self):
+        options = [self._sequence()]
+        while self._take("|"):
+            options.append(self._sequence())
+        return ("choice", options)
+
+    def _sequence(self):
+        nodes = []
+        while self._peek() not in ("", "|", ")"):
+            nodes.append(self._quantified(self._atom()))
+        return ("sequence", nodes)
+
+    def _atom(self):
+        character = self._next()
+        if character == "(":
+            return self._group()
+        if character == "[":
+            return ("set", self._class())
+        if character == ".":
+            return ("set", lambda c: c not in "\n\r\u2028\u2029")
+        if character in "^$":
+            return ("assert", character)
+        if character == "\\":
+            return self._escape()
+        if character in _SYNTAX and character != "/":
+            raise Unsupported
+        return ("set", _variants(character).__contains__)
+
+    def _group(self):
+        if self._take("?") and not self._take(":"):
+            raise Unsupported
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Unsupported
+        node = self._choice()
+        if not self._take(")"):
+            raise Unsupported
+        self.depth -= 1
+        return node
+
+    def _escape(self):
+        character = self._next()
+        if character in "bB":
+            return ("assert", character)
+        if character in _CLASS_ESCAPES:
+            return ("set", _CLASS_ESCAPES[character])
+        if character in _SYNTAX:
+            return ("set", frozenset(character).__contains__)
+        raise Unsupported
+
+    def _class(self):
+        negated = self._take("^")
+        singles, predicates = set(), []
+        while not self._take("]"):
+            first = self._class_member()
+            if self._peek() == "-" and self.pattern[self.position + 1 : self.position + 2] != "]":
+                self._next()
+                last = self._class_member()
+                if callable(first) or callable(last) or first > last or not last.isascii():
+                    raise Unsupported
+                for code in range(ord(first), ord(last) + 1):
+                    singles |= _variants(chr(code))
+            elif callable(first):
+                predicates.append(first)
+            else:
+                singles |= _variants(first)
+
+        def matches(character):
+            return (character in singles or any(one(character) for one in predicates)) != negated
+
+        return matches
+
+    def _class_member(self):
+        """A character, or the predicate of an escape such as \\d."""
+        character = self._next()
+        if character != "\\":
+            return character
+        escaped = self._next()
+        if escaped in _CLASS_ESCAPES:
+            return _CLASS_ESCAPES[escaped]
+        if escaped in _SYNTAX or escaped == "-":
+            return escaped
+        raise Unsupported
+
+    def _quantified(self, node):
+        least, most = self._quantifier()
+        if least is None:
+            return node
+        if node[0] == "assert" or self._quantifier()[0] is not None:
+            raise Unsupported
+        return ("repeat", node, least, most)
+
+    def _quantifier(self):
+        """Least and most repetitions, (None, None) without a quantifier. A lazy one matches the same texts."""
+        bounds = (None, None)
+        counted = re.compile("\\{([0-9]{1,5})(,([0-9]{0,5}))?\\}").match(self.pattern, self.position)
+        if counted:
+            self.position = counted.end()
+            least = int(counted.group(1))
+            most = least if counted.group(2) is None else int(counted.group(3)) if counted.group(3) else None
+            bounds = (least, most)
+        elif self._take("*"):
+            bounds = (0, None)
+        elif self._take("+"):
+            bounds = (1, None)
+        elif self._take("?"):
+            return (0, 1) if not self._take("?") else (0, 1)
+        if bounds[0] is not None:
+            self._take("?")
+            if bounds[1] is not None and bounds[1] < bounds[0]:
+                raise Unsupported
+        return bounds
+
+
+class Pattern:
+    """A compiled pattern: a nondeterministic automaton. States are ("set", predicate, next), ("assert", kind, next),
+    ("split", a, b) and ("match",)."""
+
+    def __init__(self, source):
+        self._states = [("match",)]
+        self._start = self._compile(_PatternReader(source).read(), 0)
+
+    def _add(self, state):
+        if len(self._states) >= MAX_PATTERN_STATES:
+            raise Unsupported
+        self._states.append(state)
+        return len(self._states) - 1
+
+    def _compile(self, node, following):
+        """Adds the states of a node that go on at the state `following`; gives the first of them."""
+        kind = node[0]
+        if kind in ("set", "assert"):
+            return self._add((kind, node[1], following))
+        if kind == "sequence":
+            for part in reversed(node[1]):
+                following = self._compile(part, following)
+            return following
+        if kind == "choice":
+            starts = [self._compile(part, following) for part in node[1]]
+            first = starts[-1]
+            for start in reversed(starts[:-1]):
+                first = self._add(("split", start, first))
+            return first
+        return self._compile_repeat(node, following)
+
+    def _compile_repeat(self, node, following):
+        _, part, least, most = node
+        if most is None:
+            loop = self._add(("split", following, following))
+            self._states[loop] = ("split", self._compile(part, loop), following)
+            following = loop
+        else:
+            end = following
+            for _ in range(most - least):
+                following = self._add(("split", self._compile(part, following), end))
+        for _ in range(least):
+            following = self._compile(part, following)
+        return following
+
+    def found_in(self, subject):
+        """Whether the pattern matches anywhere in a text."""
+        waiting = []
+        for position in range(len(subject) + 1):
+            reading = self._settle([self._start] + waiting, subject, position)
+            if reading is None:
+                return True
+            if position < len(subject):
+                character = subject[position]
+                waiting = [self._states[state][2] for state in reading if self._states[state][1](character)]
+        return False
+
+    def _settle(self, waiting, subject, position):
+        """The states that read a character next, reached from those given; None when the match state is reached."""
+        reading, seen = [], set()
+        while waiting:
+            state = waiting.pop()
+            if state in seen:
+                continue
+            seen.add(state)
+            kind = self._states[state][0]
+            if kind == "match":
+                return None
+            if kind == "set":
+                reading.append(state)
+            elif kind == "split":
+                waiting += self._states[state][1:]
+            elif _holds(self._states[state][1], subject, position):
+                waiting.append(self._states[state][2])
+        return reading
+
+
+def _holds(assertion, subject, position):
+    if assertion == "^":
+        return position == 0
+    if assertion == "$":
+        return position == len(subject)
+    before = position > 0 and _is_word(subject[position - 1])
+    after = position < len(subject) and _is_word(subject[position])
+    return (before != after) == (assertion == "b")
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Attribution by rule (docs/formats/attempts.md)
+# ---------------------------------------------------------------------------------------------------------------
+
+
+class Rules:
+    """The attribution rules of a protocol."""
+
+    def __init__(self, declared):
+        self._rules = declared
+        self._patterns = {}
+        for rule in declared:
+            if "text" in rule["when"]:
+                self._patterns[rule["when"]["text"]] = _compile_pattern(rule["when"]["text"])
+
+    def attribute(self, signals):
+        """(attribution, id of the rule or None); raises Unsupported when that rests on a pattern beyond the common part."""
+        for rule in self._rules:
+            if self._matches(rule["when"], signals):
+                return (_verdict_of(rule), rule["id"])
+        return ("undetermined", None)
+
+    def _matches(self, when, signals):
+        if not all(_condition_holds(name, wanted, signals[name]) for name, wanted in when.items() if name != "text"):
+            return False
+        if "text" not in when:
+            return True
+        pattern = self._patterns[when["text"]]
+        if signals["text"] is None:
+            return False
+        if pattern is None:
+            raise Unsupported
+        return pattern.found_in(signals["text"])
+
+
+def _compile_pattern(source):
+    try:
+        return Pattern(source)
+    except Unsupported:
+        return None
+
+
+def _verdict_of(rule):
+    names_alone = {"exception", "text"} & set(rule["when"]) and set(rule["when"]) <= {"exception", "text", "stage"}
+    return rule["attribute"] if rule["sufficient"] and not names_alone else "undetermined"
+
+
+def _condition_holds(name, wanted, signal):
+    if signal is None:
+        return False
+    if name == "service_alive":
+        return signal is wanted
+    values = wanted if type(wanted) is list else [wanted]
+    if name in ("http_status", "embedded_status"):
+        return any(signal == value or value == "%dxx" % (signal // 100) for value in values)
+    return signal in values
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Where a bundle lies: a folder or a tar. Both give paths with sizes, and files to read by path
+# ---------------------------------------------------------------------------------------------------------------
+
+MAX_FILES = 100_000
+MAX_INDEX_SIZE = 64 * 2**20
+_NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+_BUNDLE_PATH = re.compile(
+    "bundle\\.json|manifests/%s|ledger/(entries\\.jsonl|ledger\\.sqlite|objects\\.pack|task-ids\\.json)"
+    "|predecessors/[0-9a-f]{32}/(entries\\.jsonl|objects\\.pack|task-ids\\.json)"
+    "|checkpoints/(0|[1-9][0-9]*)\\.note|attestations/%s|report/%s" % (_NAME, _NAME, _NAME)
+)
+
+
+class NoBundle(Exception):
+    """What was named is no bundle at all."""
+
+
+class Folder:
+    """A bundle as a folder. Links are never followed."""
+
+    def __init__(self, root):
+        self.root = root
+        self.sizes = {}
+        self.faults = []
+        self._walk("")
+        if "bundle.json" not in self.sizes:
+            raise NoBundle("%s has no bundle.json" % root)
+
+    def _walk(self, prefix):
+        with os.scandir(os.path.join(self.root, prefix)) as found:
+            items = sorted(found, key=lambda item: os.fsencode(item.name))
+        for item in items:
+            path = prefix + item.name
+            if len(self.sizes) >= MAX_FILES:
+                raise Refusal("more than %d files" % MAX_FILES)
+            if item.is_dir(follow_symlinks=False) and path.count("/") < 2:
+                self._walk(path + "/")
+            elif item.is_file(follow_symlinks=False) and _BUNDLE_PATH.fullmatch(path):
+                self.sizes[path] = item.stat(follow_symlinks=False).st_size
+            else:
+                self.faults.append((path, "no file of a bundle"))
+
+    def open(self, path):
+        """A binary file to read; only for paths in `sizes`."""
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(os.path.join(self.root, path), flags)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise Refusal("not a regular file")
+        return os.fdopen(descriptor, "rb")
+
+
+class TarFile:
+    """A bundle as a tar: ustar with pax records for path and size. Only headers are held in memory."""
+
+    _BLOCK = 512
+
+    def __init__(self, path):
+        self._path = path
+        self._offsets = {}
+        self.sizes = {}
+        self.faults = []
+        self._tops = set()
+        with open(path, "rb") as file:
+            self._size = os.fstat(file.fileno()).st_size
+            if not self._is_header(file.read(self._BLOCK)):
+                raise NoBundle("%s is neither a folder nor a tar" % path)
+            file.seek(0)
+            try:
+                self._read_members(file)
+            except Refusal as refusal:
+                self.faults.append(("", "the tar: %s" % refusal))
+        if len(self._tops) > 1:
+            self.faults.append(("", "more than one folder on top"))
+        if "bundle.json" not in self.sizes:
+            raise NoBundle("%s holds no bundle.json" % path)
+
+    def open(self, path):
+        """A binary file to read; only for paths in `sizes`."""
+        return _Range(self._path, self._offsets[path], self.sizes[path])
+
+    def _is_header(self, block):
+        return len(block) == self._BLOCK and block[257:263] in (b"ustar\0", b"ustar ") and self._checksum_fits(block)
+
+    def _checksum_fits(self, block):
+        try:
+            return int(block[148:156].strip(b" \0"), 8) == sum(block[:148]) + 8 * 32 + sum(block[156:])
+        except ValueError:
+            return False
+
+    def _read_members(self, file):
+        extended = {}
+        while True:
+            block = file.read(self._BLOCK)
+            if block == bytes(self._BLOCK):
+                return self._check_rest(file)
+            if not self._is_header(block):
+                raise Refusal("no header at byte %d" % (file.tell() - len(block)))
+            kind, size = block[156:157], self._octal(block[124:136])
+            if kind == b"x":
+                extended = self._read_pax(file, size)
+                continue
+            size = self._pax_size(extended, size)
+            self._add_member(kind, self._member_path(block, extended), size, file.tell())
+            self._skip(file, size)
+            extended = {}
+
+    def _check_rest(self, file):
+        for chunk in iter(lambda: file.read(2**16), b""):
+            if chunk.strip(b"\0"):
+                raise Refusal("bytes after the end")
+
+    def _octal(self, field):
+        digits = field.strip(b" \0")
+        if not digits or not digits.isdigit():
+            raise Refusal("a size that is no octal number")
+        try:
+            return int(digits, 8)
+        except ValueError:
+            raise Refusal("a size that is no octal number") from None
+
+    def _skip(self, file, size):
+        end = file.tell() + -(-size // self._BLOCK) * self._BLOCK
+        if end > self._size:
+            raise Refusal("cut short")
+        file.seek(end)
+
+    def _read_pax(self, file, size):
+        if size > 2**16:
+            raise Refusal("pax records of %d bytes" % size)
+        start = file.tell()
+        data = file.read(size)
+        file.seek(start)
+        self._skip(file, size)
+        records = {}
+        while data:
+            head, _, _ = data.partition(b" ")
+            length = int(head) if head.isdigit() and len(head) < 7 else 0
+            record = data[len(head) + 1 : length]
+            if length <= len(head) + 1 or length > len(data) or not record.endswith(b"\n") or b"=" not in record:
+                raise Refusal("a pax record without its form")
+            key, _, value = record[:-1].partition(b"=")
+            records[key] = value
+            data = data[length:]
+        return records
+
+    def _pax_size(self, extended, size):
+        text_size = extended.get(b"size")
+        if text_size is None:
+            return size
+        if not text_size.isdigit() or len(text_size) > 18:
+            raise Refusal("a pax size that is no number")
+        return int(text_size)
+
+    def _member_path(self, block, extended):
+        if b"path" in extended:
+            raw = extended[b"path"]
+        else:
+            name, prefix = block[:100].partition(b"\0")[0], block[345:500].partition(b"\0")[0]
+            raw = prefix + b"/" + name if prefix else name
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError:
+            raise Refusal("a path that is not UTF-8") from None
+
+    def _add_member(self, kind, path, size, offset):
+        top, _, inner = path.partition("/")
+        self._tops.add(top)
+        if len(self.sizes) >= MAX_FILES:
+            raise Refusal("more than %d files" % MAX_FILES)
+        if kind == b"5" and size == 0:
+            return
+        if kind not in (b"0", b"\0") or not top or not _BUNDLE_PATH.fullmatch(inner):
+            self.faults.append((path, "no file of a bundle"))
+        elif inner in self.sizes:
+            self.faults.append((inner, "twice in the tar"))
+        else:
+            self.sizes[inner] = size
+            self._offsets[inner] = offset
+
+
+class _Range:
+    """A part of a file that reads like a file of its own."""
+
+    def __init__(self, path, offset, size):
+        self._file = open(path, "rb")
+        self._offset = offset
+        self._size = size
+        self._file.seek(offset)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+    def tell(self):
+        return self._file.tell() - self._offset
+
+    def seek(self, position):
+        self._file.seek(self._offset + min(position, self._size))
+
+    def _left(self, limit):
+        left = self._size - self.tell()
+        return left if limit < 0 else min(limit, left)
+
+    def read(self, limit=-1):
+        return self._file.read(self._left(limit))
+
+    def readline(self, limit=-1):
+        return self._file.readline(self._left(limit))
+
+    def close(self):
+        self._file.close()
+
+
+def open_bundle(path):
+    """The source of a bundle; raises NoBundle when there is none."""
+    try:
+        return Folder(path) if os.path.isdir(path) else TarFile(path)
+    except OSError as error:
+        raise NoBundle("%s: %s" % (path, error.strerror)) from None
+
+
+def read_file(source, path, limit):
+    """All bytes of a file, refused when it is larger than the limit."""
+    if source.sizes[path] > limit:
+        raise Refusal("larger than %d bytes" % limit)
+    with source.open(path) as file:
+        return file.read(limit + 1)
+
+
+def hash_file(source, path):
+    """(size, digest) of a file."""
+    hasher, size = hashlib.sha256(), 0
+    with source.open(path) as file:
+        for chunk in iter(lambda: file.read(2**18), b""):
+            hasher.update(chunk)
+            size += len(chunk)
+    return size, "sha256:" + hasher.hexdigest()
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Object packs (docs/formats/bundle.md)
+# ---------------------------------------------------------------------------------------------------------------
+
+MAX_OBJECT_SIZE = 256 * 2**20
+_RECORD_HEAD = re.compile(b"([0-9a-f]{64}) (?:(redacted) )?(0|[1-9][0-9]{0,15})(?: ([0-9a-f]{64}))?\n")
+
+
+class Pack:
+    """The objects of one ledger, indexed by digest; their bytes stay on disk."""
+
+    def __init__(self, source, path):
+        self._source = source
+        self._path = path
+        self._file = source.open(path)
+        self._numbers = {}
+        self._offsets = array.array("Q")
+        self._lengths = array.array("Q")
+        self._seen = bytearray()
+        self._redacted = set()
+        self.faults = []
+
+    def load(self):
+        """Reads and hashes all records; what is wrong goes into `faults` as (code, message)."""
+        try:
+            while self._read_record():
+                pass
+        except Refusal as refusal:
+            self.faults.append((CODE_PACK, "at byte %d: %s" % (self._file.tell(), refusal)))
+
+    def _read_record(self):
+        line = self._file.readline(200)
+        if not line:
+            return False
+        head = _RECORD_HEAD.fullmatch(line)
+        if not head or (head.group(2) is None) != (head.group(4) is None):
+            raise Refusal("no record")
+        raw, length = bytes.fromhex(head.group(1).decode("ascii")), int(head.group(3))
+        if raw in self._numbers:
+            raise Refusal("the object %s stands twice" % raw.hex())
+        self._numbers[raw] = len(self._lengths)
+        self._offsets.append(self._file.tell())
+        self._lengths.append(length)
+        self._seen.append(0)
+        if head.group(2):
+            self._redacted.add(raw)
+        elif self._hash_bytes(length) != raw:
+            self.faults.append(("OBJECT_ALTERED", "the bytes under %s are others" % raw.hex()))
+        return True
+
+    def _hash_bytes(self, length):
+        hasher = hashlib.sha256()
+        while length:
+            chunk = self._file.read(min(length, 2**18))
+            if not chunk:
+                raise Refusal("cut short")
+            hasher.update(chunk)
+            length -= len(chunk)
+        if self._file.read(1) != b"\n":
+            raise Refusal("no line feed after an object")
+        return hasher.digest()
+
+    @property
+    def redacted(self):
+        return len(self._redacted)
+
+    @property
+    def size(self):
+        return len(self._lengths)
+
+    def number(self, digest):
+        """Position of a digest's record, or None."""
+        return self._numbers.get(bytes.fromhex(digest[7:]))
+
+    def mention(self, number):
+        """Marks a record as mentioned; whether it is the first time."""
+        first = not self._seen[number]
+        self._seen[number] = 1
+        return first
+
+    def unmentioned(self):
+        """Digests of the records that nothing mentioned."""
+        return ["sha256:" + raw.hex() for raw, number in self._numbers.items() if not self._seen[number]]
+
+    def is_redacted(self, digest):
+        return bytes.fromhex(digest[7:]) in self._redacted
+
+    def read(self, digest):
+        """The bytes of an object; None when it is missing, redacted or too large to be looked at."""
+        number = self.number(digest)
+        if number is None or self.is_redacted(digest) or self._lengths[number] > MAX_OBJECT_SIZE:
+            return None
+        self._file.seek(self._offsets[number])
+        return self._file.read(self._lengths[number])
