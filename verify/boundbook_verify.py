@@ -1184,6 +1184,7 @@ class TaskSet:
 
     def __init__(self):
         self.positions = {}
+        self.ids = []
         self.lines = []
 
     def add(self, task, line):
@@ -1192,6 +1193,7 @@ class TaskSet:
         if task in self.positions:
             raise Refusal("the task %s stands twice" % quote(task))
         self.positions[task] = len(self.lines)
+        self.ids.append(task)
         self.lines.append(line)
 
     def line(self, task):
@@ -1254,8 +1256,8 @@ def read_task_sets(protocol, read_file, redacted_ids):
         if "union_of" in task_set:
             tasks = TaskSet()
             for part in [resolve(part) for part in task_set["union_of"]]:
-                for task, position in part.positions.items():
-                    tasks.add(task, part.lines[position])
+                for task, line in zip(part.ids, part.lines):
+                    tasks.add(task, line)
         else:
             whole = resolve(task_set["subset_of"]) if "subset_of" in task_set else None
             if name in redacted_ids:
@@ -1424,7 +1426,7 @@ class Plan:
         hasher, count = hashlib.sha256(), 0
         for queue in self.queues:
             reps = range(self.protocol["queues"][queue]["reps"])
-            tasks = [canonical_text(task) for task in self.tasks(queue).positions]
+            tasks = [canonical_text(task) for task in self.tasks(queue).ids]
             for row in self.rows(queue):
                 prefix = canonical_text([queue, *row])[1:-1]
                 for task in tasks:
@@ -2113,3 +2115,1178 @@ class Pack:
             return None
         self._file.seek(self._offsets[number])
         return self._file.read(self._lengths[number])
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Findings, and what was not checked
+# ---------------------------------------------------------------------------------------------------------------
+
+MAX_LISTED = 1000
+
+
+class Outcome:
+    """What a verification found. Counts everything, keeps the first findings."""
+
+    def __init__(self):
+        self.count = 0
+        self.findings = []
+        self._unchecked = {}
+
+    def find(self, code, place, message):
+        self.count += 1
+        if len(self.findings) < MAX_LISTED:
+            self.findings.append({"code": code, "place": place, "message": message})
+
+    def skip(self, what):
+        """Notes something that could not be checked, once or many times."""
+        self._unchecked[what] = self._unchecked.get(what, 0) + 1
+
+    def unchecked(self):
+        return [what if times == 1 else "%s (%d times)" % (what, times) for what, times in self._unchecked.items()]
+
+
+class Violation(Exception):
+    """An entry that breaks a rule; it changes no state."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+
+def require(condition, message, code="UNLAWFUL"):
+    if not condition:
+        raise Violation(code, message)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Entries (docs/formats/ledger.md)
+# ---------------------------------------------------------------------------------------------------------------
+
+MAX_ENTRY_SIZE = 60_000
+_KEY = members(
+    {
+        "queue": text(),
+        "arm": text(),
+        "training_seed": nullable(integer()),
+        "evaluation_seed": integer(),
+        "task": text(),
+        "rep": COUNT,
+    }
+)
+_BASIS = by_member(
+    "kind",
+    {
+        "report": members({"kind": one_of("report"), "attempt": HEX32, "report": DIGEST}),
+        "model_failure": members({"kind": one_of("model_failure"), "attempt": HEX32}),
+    },
+)
+_UNRESOLVED = one_of("undetermined", "limit_reached")
+_SIGNALS = members(
+    {
+        "stage": one_of(*STAGES),
+        "phase": one_of(*PHASES),
+        "cause": one_of(*CAUSES),
+        "http_status": nullable(integer()),
+        "embedded_status": nullable(integer()),
+        "exit_status": nullable(integer()),
+        "signal": nullable(text()),
+        "service_alive": nullable(boolean),
+        "exception": nullable(text()),
+        "text": nullable(text()),
+    }
+)
+_RESULT = by_member(
+    "kind",
+    {
+        "candidate": members({"kind": one_of("candidate"), "candidate": DIGEST}),
+        "report": members({"kind": one_of("report"), "candidate": DIGEST, "report": DIGEST, "value": number()}),
+        "failure": members({"kind": one_of("failure"), "signals": _SIGNALS}),
+    },
+)
+_CLOSED = by_member(
+    "kind",
+    {
+        "settled": members({"kind": one_of("settled"), "value": number(), "basis": _BASIS}),
+        "unresolved": members({"kind": one_of("unresolved"), "reason": _UNRESOLVED}),
+    },
+)
+_FRAME = {"seq": COUNT, "prev": nullable(HEX64), "time": TIME}
+
+
+def _entry(kind, /, **own):
+    return members({**_FRAME, "type": one_of(kind), **own})
+
+
+_ENTRY_FORMS = {
+    "ledger.opened": _entry(
+        "ledger.opened",
+        ledger=HEX32,
+        incarnation=integer(1),
+        manifest=DIGEST,
+        manifest_object=DIGEST,
+        plan=members({"count": integer(), "digest": DIGEST}),
+        task_objects=map_of(DIGEST),
+        carries=nullable(members({"size": integer(1), "root": HEX64, "manifest": DIGEST, "ledger": HEX32})),
+        restored=nullable(
+            members({"size": integer(1), "root": HEX64, "note": nullable(text(0, 16384)), "reason": text(1, 4000)})
+        ),
+        tool=members({"name": one_of("boundbook"), "version": text()}),
+    ),
+    "slot.carried": _entry(
+        "slot.carried", slot=HEX32, key=_KEY, closed_by=COUNT, attempts=integer(1), outcome=_CLOSED
+    ),
+    "gate.passed": _entry(
+        "gate.passed",
+        session=HEX32,
+        manifest=DIGEST,
+        files=integer(),
+        bytes=integer(),
+        process=members({"boot_id": text(), "pid": integer(), "started": text()}),
+        host=members({"node": text(), "platform": text(), "arch": text()}),
+        selection=map_of(either(text(), integer())),
+    ),
+    "gate.refused": _entry(
+        "gate.refused",
+        manifest=DIGEST,
+        mismatches=list_of(
+            members(
+                {
+                    "binding": text(),
+                    "path": text(),
+                    "expected": nullable(text()),
+                    "actual": nullable(text()),
+                    "reason": text(),
+                }
+            ),
+            0,
+            100,
+        ),
+        total=integer(),
+    ),
+    "service.started": _entry(
+        "service.started",
+        session=HEX32,
+        service=text(),
+        model=text(),
+        pid=integer(),
+        port=integer(),
+        start=integer(),
+        effective=nullable(DIGEST),
+        seconds=SECONDS,
+    ),
+    "service.stopped": _entry(
+        "service.stopped",
+        session=HEX32,
+        service=text(),
+        model=text(),
+        reason=one_of("done", "died", "run_ended", "bindings_changed", "unresponsive"),
+        exit_status=nullable(integer()),
+        signal=nullable(text()),
+        seconds=SECONDS,
+        gpus=integer(),
+    ),
+    "attempt.started": _entry(
+        "attempt.started",
+        session=HEX32,
+        attempt=HEX32,
+        slot=HEX32,
+        key=_KEY,
+        kind=one_of("first", "replacement", "regrade"),
+        of=nullable(HEX32),
+        sampling_seed=COUNT,
+        candidate=nullable(DIGEST),
+        request=nullable(DIGEST),
+    ),
+    "stage.finished": _entry(
+        "stage.finished",
+        attempt=HEX32,
+        slot=HEX32,
+        stage=one_of(*STAGES),
+        result=_RESULT,
+        objects=map_of(DIGEST),
+        usage=nullable(members({"prompt_tokens": nullable(integer()), "completion_tokens": nullable(integer())})),
+        finish_reason=nullable(text()),
+        seconds=SECONDS,
+        queue_seconds=SECONDS,
+    ),
+    "attempt.finished": _entry(
+        "attempt.finished", attempt=HEX32, slot=HEX32, outcome=one_of("report", "failure"), seconds=SECONDS
+    ),
+    "attempt.recovered": _entry(
+        "attempt.recovered",
+        attempt=HEX32,
+        slot=HEX32,
+        session=HEX32,
+        found=one_of("candidate", "nothing"),
+        evidence=members(
+            {
+                "reason": one_of("boot_changed", "process_gone", "pid_reused", "same_process"),
+                "boot_id": text(),
+                "pid": integer(),
+            }
+        ),
+    ),
+    "attribution.recorded": _entry(
+        "attribution.recorded",
+        attempt=HEX32,
+        slot=HEX32,
+        attribution=one_of(*ATTRIBUTIONS),
+        by=one_of("rule", "adjudicator"),
+        rule=nullable(text()),
+        late=boolean,
+        reason=nullable(text(0, 4000)),
+    ),
+    "slot.settled": _entry("slot.settled", slot=HEX32, value=number(), basis=_BASIS),
+    "slot.unresolved": _entry("slot.unresolved", slot=HEX32, reason=_UNRESOLVED),
+    "run.paused": _entry(
+        "run.paused",
+        session=HEX32,
+        reason=one_of(
+            "finished", "limit", "signal", "breaker", "disk_full", "service_failed", "bindings_changed", "fault"
+        ),
+        detail=nullable(text(0, 2000)),
+    ),
+    "unblinded": _entry(
+        "unblinded",
+        partial=boolean,
+        planned=integer(),
+        settled=integer(),
+        unresolved=integer(),
+        pending=integer(),
+    ),
+    "checkpoint": _entry(
+        "checkpoint",
+        size=integer(1),
+        root=HEX64,
+        note=nullable(text(0, 16384)),
+        timestamps=list_of(DIGEST, 0, 100),
+    ),
+    "deviation.noted": _entry(
+        "deviation.noted",
+        text=text(1, 4000),
+        selector=map_of(list_of(text())),
+        slots=members({"count": integer(1), "digest": DIGEST}),
+    ),
+    "amended": _entry("amended", successor=DIGEST, revision=integer(1), reason=text(1, 4000)),
+}
+ENTRY_FORM = by_member("type", _ENTRY_FORMS)
+
+
+def mentioned_objects(entry):
+    """Digests of the objects that an entry names, in the order of its canonical bytes."""
+    kind = entry["type"]
+    if kind == "ledger.opened":
+        tasks = entry["task_objects"]
+        return [entry["manifest_object"]] + [tasks[name] for name in _in_utf16_order(tasks)]
+    if kind == "service.started":
+        found = [entry["effective"]]
+    elif kind == "attempt.started":
+        found = [entry["candidate"], entry["request"]]
+    elif kind == "stage.finished":
+        objects, result = entry["objects"], entry["result"]
+        found = [objects[name] for name in _in_utf16_order(objects)] + [result.get("candidate"), result.get("report")]
+    elif kind == "slot.settled":
+        found = [entry["basis"].get("report")]
+    elif kind == "checkpoint":
+        found = entry["timestamps"]
+    else:
+        found = []
+    return [digest for digest in found if digest is not None]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Evidence: requests, answers, grading (docs/formats/evidence.md)
+# ---------------------------------------------------------------------------------------------------------------
+
+
+class Answer:
+    """What the body of an answer is: a text, or a cause of failure; and what it says of itself."""
+
+    def __init__(self, body, endpoint, model_name):
+        self.cause = None
+        self.text = None
+        self.prompt_tokens = None
+        self.completion_tokens = None
+        self.finish_reason = None
+        self.error_word = None
+        try:
+            self.value = parse_json(body)
+        except Refusal:
+            self.value = None
+            head = body[:64].lstrip(b"\t\n\v\f\r \xa0")
+            self.cause = "body_malformed" if head[:1] in (b"{", b"[") else "body_not_json"
+            return
+        self.cause = self._read(endpoint, model_name)
+
+    def _read(self, endpoint, model_name):
+        """Fills in the answer; gives the cause of failure or None."""
+        value = self.value
+        if type(value) is dict and value.get("error") is not None:
+            return "body_error"
+        if value is None:
+            return "body_no_choice"
+        if type(value) is not dict or not self._has_envelope(value):
+            return "body_malformed"
+        choices = value.get("choices")
+        if not choices:
+            return "body_no_choice"
+        if len(choices) > 1 or value["model"] != model_name:
+            return "body_malformed"
+        return self._read_choice(choices[0], endpoint)
+
+    def _has_envelope(self, value):
+        usage, choices = value.get("usage"), value.get("choices")
+        if type(value.get("model")) is not str or type(choices) not in (list, type(None)):
+            return False
+        if usage is None:
+            return True
+        if type(usage) is not dict:
+            return False
+        counts = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
+        if any(count is not None and COUNT(count) for count in counts):
+            return False
+        self.prompt_tokens, self.completion_tokens = counts
+        return True
+
+    def _read_choice(self, choice, endpoint):
+        if type(choice) is not dict or nullable(text(0, 100))(choice.get("finish_reason")):
+            return "body_malformed"
+        content, reasoning = None, []
+        if endpoint == "chat":
+            message = choice.get("message")
+            if type(message) is not dict:
+                return "body_malformed"
+            content, *reasoning = [message.get(name) for name in ("content", "reasoning_content", "reasoning")]
+            if any(type(part) not in (str, type(None)) for part in [content, *reasoning]):
+                return "body_malformed"
+        elif type(choice.get("text")) is not str:
+            return "body_malformed"
+        reason = choice.get("finish_reason")
+        if reason in ("abort", "error"):
+            self.error_word = reason
+            return "body_error"
+        if reason is None and self.completion_tokens is None:
+            return "body_malformed"
+        self.finish_reason = reason
+        if endpoint != "chat":
+            self.text = choice["text"]
+        elif content is not None:
+            self.text = content
+        elif reason == "length" or any(part is not None for part in reasoning):
+            self.text = ""
+        return "body_malformed" if self.text is None else None
+
+
+def body_error(body):
+    """(status, exception) of the error in a body, or None when there is none."""
+    try:
+        value = parse_json(body)
+    except Refusal:
+        return None
+    error = value.get("error") if type(value) is dict else None
+    if error is None:
+        return None
+    inner = error if type(error) is dict else {}
+    statuses = [inner.get("code"), inner.get("status"), value.get("code"), value.get("status")]
+    found = [status for status in map(_http_status, statuses) if status is not None]
+    exception = first_units(inner["type"]) if type(inner.get("type")) is str else None
+    return (found[0] if found else None, exception)
+
+
+def _http_status(value):
+    if type(value) is str and re.fullmatch("[1-5][0-9]{2}", value):
+        return int(value)
+    return value if type(value) is int and 100 <= value <= 599 else None
+
+
+def first_units(value, count=200):
+    """The first UTF-16 code units of a text; lone surrogates become U+FFFD."""
+    return value.encode("utf-16-le", "surrogatepass")[: 2 * count].decode("utf-16-le", "replace")
+
+
+def grade(grader, task, reference, candidate, candidate_digest):
+    """Report and value of the graders `exact` and `integer`."""
+    answer = candidate.decode("utf-8", "replace").strip(_TRIMMED)
+    expected = reference_text(reference)
+    extracted = answer or None
+    if grader["kind"] == "integer":
+        extracted, expected = _integer_form(answer), _integer_form(expected)
+    if not answer:
+        outcome = "empty"
+    elif extracted is None:
+        outcome = "not_an_integer"
+    else:
+        outcome = "correct" if extracted == expected else "wrong"
+    value = 1 if outcome == "correct" else 0
+    report = {
+        "task": task,
+        "candidate": candidate_digest,
+        "tests": {"answer": "pass" if value else "fail"},
+        "reward": value,
+        "grader": {"kind": grader["kind"], "answer": grader["answer"]},
+        "extracted": None if extracted is None else first_units(extracted),
+        "outcome": outcome,
+    }
+    return canonical_json(report), value
+
+
+def _integer_form(answer):
+    """The integer in a text without plus sign and leading zeros, or None."""
+    if not _WHOLE_NUMBER.fullmatch(answer):
+        return None
+    digits = answer.lstrip("+-").lstrip("0") or "0"
+    return "-" + digits if answer.startswith("-") and digits != "0" else digits
+
+
+_TESTS = map_of(one_of("pass", "fail", "error", "skip", "timeout"))
+
+
+def check_report(data, task, candidate_digest, reward, expected_tests):
+    """Holds the bytes of a report by a grade command against the rules; gives its value or raises Refusal."""
+    report = parse_json(data)
+    if type(report) is not dict or report.get("task") != task or report.get("candidate") != candidate_digest:
+        raise Refusal("it is not about this task and candidate")
+    value = report.get("reward")
+    if number(reward["min"], reward["max"])(value):
+        raise Refusal("its reward is not in the range")
+    tests = report.get("tests", {})
+    if _TESTS(tests) or ("tests" not in report and expected_tests is not None):
+        raise Refusal("its tests have not the form")
+    if expected_tests is not None:
+        if set(tests) != set(expected_tests):
+            raise Refusal("its tests are not the expected ones")
+        passed = sum(1 for result in tests.values() if result == "pass")
+        if (passed == len(tests)) != (value == reward["max"]) or (passed == 0 and value != reward["min"]):
+            raise Refusal("its reward does not follow from its tests")
+    return value
+
+
+class Evidence:
+    """Holds what attempts leave behind against the plan."""
+
+    def __init__(self, plan, pack, outcome):
+        self._plan = plan
+        self._pack = pack
+        self._outcome = outcome
+        self._runner = plan.protocol["runner"]
+        self._templates = {
+            name: [(role, parse_template(condition["prompt"][role])) for role in ("system", "user") if role in condition["prompt"]]
+            for name, condition in plan.protocol["conditions"].items()
+        }
+
+    def _bytes(self, digest, what):
+        """Bytes of an object; None, and noted, when they cannot be looked at."""
+        data = self._pack.read(digest)
+        if data is None and self._pack.number(digest) is not None:
+            self._outcome.skip("%s that is redacted" % what)
+        return data
+
+    def _fields(self, key):
+        fields = self._plan.fields(key)
+        if fields is None:
+            self._outcome.skip("what rests on the fields of a task in a redacted file")
+        return fields
+
+    # requests
+
+    def check_request(self, entry, slot):
+        """The request of an attempt."""
+        require(
+            (entry["request"] is None) == (entry["kind"] == "regrade"),
+            "a request stands exactly where something is generated",
+            "REQUEST_DIFFERS",
+        )
+        if entry["request"] is None:
+            return
+        fields = self._fields(entry["key"])
+        if fields is None:
+            return
+        if self._runner["adapter"] == "openai":
+            expected = self._openai_request(entry, fields)
+        else:
+            data = self._bytes(entry["request"], "a request")
+            if data is None:
+                return
+            expected = self._command_request(entry, slot, fields, data)
+        try:
+            same = digest_of(canonical_json(expected)) == entry["request"]
+        except Refusal:
+            same = False
+        require(same, "the request is not the one that the plan gives", "REQUEST_DIFFERS")
+
+    def _prompt(self, arm, fields):
+        name = self._plan.protocol["arms"][arm]["condition"]
+        return {role: fill_template(parts, fields) for role, parts in self._templates[name]}
+
+    def _openai_request(self, entry, fields):
+        key, condition = entry["key"], self._plan.condition(entry["key"]["arm"])
+        prompt = self._prompt(key["arm"], fields)
+        request = {
+            **condition["decoding"],
+            "model": self._plan.model_name(key),
+            "seed": entry["sampling_seed"],
+            "n": 1,
+            "stream": False,
+        }
+        if "reasoning" in condition:
+            request["chat_template_kwargs"] = {"enable_thinking": condition["reasoning"] == "on"}
+        if self._runner["endpoint"] == "chat":
+            request["messages"] = [{"role": role, "content": content} for role, content in prompt.items()]
+        else:
+            request["prompt"] = prompt.get("system", "") + prompt["user"]
+        return request
+
+    def _command_request(self, entry, slot, fields, data):
+        key, condition = entry["key"], self._plan.condition(entry["key"]["arm"])
+        prompt = self._prompt(key["arm"], fields)
+        try:
+            told = parse_json(data)
+        except Refusal as refusal:
+            raise Violation("REQUEST_DIFFERS", "the request: %s" % refusal) from None
+        model = told.get("model") if type(told) is dict else None
+        paths = {
+            name: model[name] if type(model) is dict and type(model.get(name)) is str else None
+            for name in ("weights", "tokenizer")
+        }
+        return {
+            "boundbook": 1,
+            "stage": "generate",
+            "attempt": entry["attempt"],
+            "slot": {"id": slot, "tuple": slot_tuple(key)},
+            "model": {"name": self._plan.model_name(key), **paths},
+            "task": {"id": key["task"], "fields": fields},
+            "prompt": {"system": prompt.get("system"), "user": prompt["user"]},
+            "decoding": condition["decoding"],
+            "reasoning": condition.get("reasoning"),
+            "execution": condition.get("execution", {}),
+            "sampling_seed": entry["sampling_seed"],
+        }
+
+    # stages
+
+    def check_stage(self, entry, key, candidate):
+        """What a stage left behind; candidate is the digest of what was graded."""
+        result = entry["result"]
+        if result["kind"] == "candidate":
+            self._check_candidate(entry, key)
+            return
+        self._check_said(entry, key)
+        if result["kind"] == "report":
+            self._check_report(result, key)
+        elif entry["stage"] == "generate":
+            if self._runner["adapter"] == "openai":
+                self._check_failed_answer(entry, key)
+        else:
+            self._check_failed_grading(entry, key, candidate)
+
+    def _grader(self, key):
+        return self._plan.condition(key["arm"])["grader"]
+
+    def _check_said(self, entry, key):
+        """Usage and finish reason of everything but an answered request."""
+        by_command = self._runner["adapter"] == "command"
+        free = by_command and (entry["stage"] == "generate" or self._grader(key)["kind"] == "report")
+        require(
+            entry["usage"] is None and (free or entry["finish_reason"] is None),
+            "nothing is there that could say usage or finish reason",
+            "ANSWER_DIFFERS",
+        )
+
+    def _check_candidate(self, entry, key):
+        if self._runner["adapter"] == "command":
+            self._check_said(entry, key)
+            return
+        digest = entry["objects"].get("response")
+        require(digest is not None, "the answer was not kept", "OBJECT_MISSING")
+        body = self._bytes(digest, "an answer")
+        if body is None:
+            return
+        answer = Answer(body, self._runner["endpoint"], self._plan.model_name(key))
+        require(answer.cause is None, "the kept answer is no answer: %s" % answer.cause, "CANDIDATE_DIFFERS")
+        same = digest_of(to_utf8(answer.text)) == entry["result"]["candidate"]
+        require(same, "the candidate is not the text of the answer", "CANDIDATE_DIFFERS")
+        counts = {"prompt_tokens": answer.prompt_tokens, "completion_tokens": answer.completion_tokens}
+        usage = None if set(counts.values()) == {None} else counts
+        reason = None if answer.finish_reason is None else first_units(answer.finish_reason)
+        require(
+            entry["usage"] == usage and entry["finish_reason"] == reason,
+            "usage or finish reason is not that of the answer",
+            "ANSWER_DIFFERS",
+        )
+
+    def _check_report(self, result, key):
+        grader = self._grader(key)
+        if grader["kind"] == "report":
+            self._check_foreign_report(result, key, grader)
+            return
+        candidate, fields = self._bytes(result["candidate"], "a candidate"), self._fields(key)
+        if candidate is None or fields is None:
+            return
+        report, value = grade(grader, key["task"], fields[grader["answer"]], candidate, result["candidate"])
+        require(digest_of(report) == result["report"], "grading the candidate gives another report", "REPORT_DIFFERS")
+        require(value == result["value"], "grading the candidate gives another value", "VALUE_DIFFERS")
+
+    def _expected_tests(self, key, grader):
+        """(known, list or None): the tests that a report has to cover."""
+        if "expected_tests" not in grader:
+            return True, None
+        fields = self._fields(key)
+        return fields is not None, fields and fields[grader["expected_tests"]]
+
+    def _check_foreign_report(self, result, key, grader):
+        data = self._bytes(result["report"], "a report")
+        known, tests = self._expected_tests(key, grader)
+        if data is None or not known:
+            return
+        if "report_schema" in grader:
+            self._outcome.skip("the JSON Schema of a report")
+        try:
+            value = check_report(data, key["task"], result["candidate"], grader["reward"], tests)
+        except Refusal as refusal:
+            raise Violation("REPORT_DIFFERS", "the report is not valid: %s" % refusal) from None
+        require(value == result["value"], "the value is not the reward of the report", "VALUE_DIFFERS")
+
+    def _check_failed_grading(self, entry, key, candidate):
+        grader, digest = self._grader(key), entry["objects"].get("rejected_report")
+        require(grader["kind"] == "report", "grading of this kind cannot fail", "FAILURE_DIFFERS")
+        if digest is None:
+            return
+        data = self._bytes(digest, "a rejected report")
+        known, tests = self._expected_tests(key, grader)
+        if data is None or not known:
+            return
+        try:
+            check_report(data, key["task"], candidate, grader["reward"], tests)
+        except Refusal:
+            return
+        if "report_schema" in grader:
+            self._outcome.skip("whether a rejected report breaks its JSON Schema")
+            return
+        raise Violation("FAILURE_DIFFERS", "the rejected report is valid")
+
+    def _check_failed_answer(self, entry, key):
+        signals, digest = entry["result"]["signals"], entry["objects"].get("response")
+        body = b"" if digest is None else self._bytes(digest, "an answer")
+        if body is None:
+            return
+        cause, shown = signals["cause"], (signals["http_status"], signals["embedded_status"], signals["exception"])
+        status, exception = body_error(body) or (None, None)
+        if cause in ("body_not_json", "body_error", "body_no_choice", "body_malformed"):
+            answer = Answer(body, self._runner["endpoint"], self._plan.model_name(key))
+            require(answer.cause == cause, "reading the answer gives %s" % answer.cause, "FAILURE_DIFFERS")
+            expected = (200, status, exception)
+            if cause != "body_error" or answer.error_word is not None:
+                expected = (200, None, answer.error_word)
+        elif cause == "http_status":
+            require(shown[0] not in (None, 200), "the status is no failure", "FAILURE_DIFFERS")
+            expected = (shown[0], None, exception)
+        elif cause == "queue_limit":
+            require(shown[0] in (429, 503), "the status does not ask to wait", "FAILURE_DIFFERS")
+            expected = (shown[0], None, exception)
+        else:
+            expected = (shown[0], None, None)
+        require(shown == expected, "the signals are not those of the kept answer", "FAILURE_DIFFERS")
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# What a ledger may hold (docs/formats/attempts.md)
+# ---------------------------------------------------------------------------------------------------------------
+
+
+class Session:
+    """What one gate.passed opens."""
+
+    __slots__ = ("process", "ended", "services_started", "services_stopped")
+
+    def __init__(self, process):
+        self.process = process
+        self.ended = False
+        self.services_started = set()
+        self.services_stopped = set()
+
+
+class Slot:
+    """A slot for which an attempt was started, or that was carried. States: generating, grading, reported, failed,
+    attributed, settled, unresolved. `row` is (queue, arm, training seed, evaluation seed), `task` a position."""
+
+    __slots__ = (
+        "row", "task", "rep", "state", "attempts", "attempt", "replacements", "regrades", "session", "candidate",
+        "stage", "signals", "attribution", "by", "finished", "report", "value", "reason", "closed_by", "failure",
+    )  # fmt: skip
+
+    def __init__(self, row, task, rep):
+        self.row = row
+        self.task = task
+        self.rep = rep
+        self.state = "planned"
+        self.attempts = self.replacements = self.regrades = 0
+        self.attempt = self.session = self.candidate = self.stage = self.signals = self.attribution = None
+        self.by = self.report = self.value = self.reason = self.closed_by = self.failure = None
+        self.finished = False
+
+    @property
+    def closed(self):
+        return self.state in ("settled", "unresolved")
+
+
+class Tally:
+    """What a report counts."""
+
+    def __init__(self):
+        self.attempts = {"first": 0, "replacement": 0, "regrade": 0, "recovered": 0}
+        self.failures = {}
+        self.finish_reasons = {}
+        self.settled = {}
+        self.unresolved = {}
+
+    def close(self, slot, step):
+        """Counts a slot in (step 1) or out (step -1) of what is closed in its queue."""
+        counts = self.settled if slot.state == "settled" else self.unresolved
+        counts[slot.row[0]] = counts.get(slot.row[0], 0) + step
+
+    def fail(self, slot, stage, cause, attribution):
+        """Counts the failure of the attempt in hand."""
+        slot.failure = (slot.row[1], stage, cause, attribution)
+        self.failures[slot.failure] = self.failures.get(slot.failure, 0) + 1
+
+    def attribute(self, slot, attribution):
+        """Moves the failure of the attempt in hand to another attribution."""
+        self.failures[slot.failure] -= 1
+        self.fail(slot, slot.failure[1], slot.failure[2], attribution)
+
+    def finish(self, slot, reason):
+        """Counts why a candidate ended: [known, truncated, unknown] by arm."""
+        counts = self.finish_reasons.setdefault(slot.row[1], [0, 0, 0])
+        counts[2 if reason is None else 0] += 1
+        counts[1] += 1 if reason == "length" else 0
+
+
+class LedgerAudit:
+    """Judges the entries of one ledger, one after the other, in memory for its slots only."""
+
+    def __init__(self, place, manifest, pack, redacted_ids, outcome):
+        self.place = place
+        self.manifest = manifest
+        self.protocol = manifest.protocol
+        self.pack = pack
+        self.outcome = outcome
+        self.tree = Tree()
+        self.leaf = None
+        self.opened = None
+        self.plan = None
+        self.slots = {}
+        self.tally = Tally()
+        self.unblinded = None
+        self.checkpoints = {}
+        self._redacted_ids = redacted_ids
+        self._rules = Rules(self.protocol["attempts"]["rules"])
+        self._evidence = None
+        self._sessions = {}
+        self._rows = {}
+        self._time = ""
+        self._incarnation = 0
+        self._amended = False
+        self._timestamps = set()
+        self._mentioned = 0
+        self._handlers = {
+            "ledger.opened": self._ledger_opened,
+            "gate.passed": self._gate_passed,
+            "gate.refused": self._gate_refused,
+            "service.started": self._service_started,
+            "service.stopped": self._service_stopped,
+            "attempt.started": self._attempt_started,
+            "stage.finished": self._stage_finished,
+            "attempt.finished": self._attempt_finished,
+            "attempt.recovered": self._attempt_recovered,
+            "attribution.recorded": self._attribution_recorded,
+            "slot.settled": self._slot_settled,
+            "slot.unresolved": self._slot_unresolved,
+            "run.paused": self._run_paused,
+            "unblinded": self._unblinded,
+            "checkpoint": self._checkpoint,
+        }
+
+    @property
+    def size(self):
+        return self.tree.size
+
+    @property
+    def entry_place(self):
+        return "%s, entry %d" % (self.place, self.size)
+
+    # the chain
+
+    def feed(self, body):
+        """Judges the next entry, given its bytes."""
+        entry = self._read_entry(body)
+        if entry is not None:
+            self._check_frame(entry)
+            try:
+                self._check_objects(entry)
+                self._handlers[entry["type"]](entry)
+            except Violation as violation:
+                self.outcome.find(violation.code, self.entry_place, "%s: %s" % (entry["type"], violation))
+        self.leaf = leaf_hash(body)
+        self.tree.append(self.leaf)
+
+    def _read_entry(self, body):
+        try:
+            if len(body) > MAX_ENTRY_SIZE:
+                raise Refusal("%d bytes" % len(body))
+            entry = parse_canonical(body)
+        except Refusal as refusal:
+            self.outcome.find("CHAIN_BROKEN", self.entry_place, str(refusal))
+            return None
+        problem = ENTRY_FORM(entry)
+        if problem:
+            self.outcome.find("CHAIN_BROKEN", self.entry_place, problem.lstrip(": "))
+            return None
+        return entry
+
+    def _check_frame(self, entry):
+        expected = None if self.leaf is None else self.leaf.hex()
+        if entry["seq"] != self.size:
+            self.outcome.find("CHAIN_BROKEN", self.entry_place, "seq is %d" % entry["seq"])
+        if entry["prev"] != expected:
+            self.outcome.find("CHAIN_BROKEN", self.entry_place, "prev is not the leaf of the entry before")
+        if entry["time"] < self._time:
+            self.outcome.find("CHAIN_BROKEN", self.entry_place, "its time is before that of the entry before")
+        self._time = max(self._time, entry["time"])
+        if self.size == 0:
+            require(entry["type"] == "ledger.opened", "a ledger begins with ledger.opened")
+
+    def _check_objects(self, entry):
+        for digest in mentioned_objects(entry):
+            number = self.pack.number(digest)
+            if number is None:
+                self.outcome.find("OBJECT_MISSING", self.entry_place, digest)
+            elif self.pack.mention(number):
+                if number != self._mentioned:
+                    self.outcome.find(CODE_PACK, self.entry_place, "%s is not where it is first mentioned" % digest)
+                self._mentioned = number + 1
+
+    # opening and sessions
+
+    def _ledger_opened(self, entry):
+        if self.opened is not None:
+            self._reopened(entry)
+            return
+        self.opened = entry
+        self._incarnation = entry["incarnation"]
+        self._note(entry["manifest"] == self.manifest.digest, "MANIFEST_FOREIGN", "it names another manifest")
+        self._note(entry["manifest_object"] == entry["manifest"], "MANIFEST_FOREIGN", "manifest_object is another one")
+        self._note(self.manifest.value["execution_ready"], "MANIFEST_NOT_READY", "the manifest is not ready")
+        self._note(
+            entry["time"] >= self.manifest.value["created"], "TIME_BEFORE_PLAN", "it is older than the manifest"
+        )
+        self._note(entry["incarnation"] == 1 and entry["restored"] is None, "UNLAWFUL", "the first incarnation is 1")
+        self._note(entry["plan"] == self.manifest.value["plan"], "UNLAWFUL", "the plan is not that of the manifest")
+        self._load_plan(entry)
+
+    def _note(self, condition, code, message):
+        """Records a breach without stopping."""
+        if not condition:
+            self.outcome.find(code, self.entry_place, message)
+
+    def _load_plan(self, entry):
+        bound = {
+            "tasks/" + name: self.manifest.bindings.get("tasks/" + name, {}).get("digest")
+            for name, task_set in self.protocol["task_sets"].items()
+            if "union_of" not in task_set
+        }
+        if entry["task_objects"] != bound:
+            self.outcome.find("PLAN_DIFFERS", self.entry_place, "task_objects are not the bound task files")
+            return
+        try:
+            sets = read_task_sets(self.protocol, self._read_task_file, self._redacted_ids)
+            plan = Plan(self.protocol, sets)
+        except Refusal as refusal:
+            self.outcome.find("PLAN_DIFFERS", self.place, str(refusal))
+            return
+        if plan.digest() != self.manifest.value["plan"]:
+            self.outcome.find("PLAN_DIFFERS", self.place, "the task files make another plan")
+            return
+        self.plan = plan
+        self._evidence = Evidence(plan, self.pack, self.outcome)
+
+    def _read_task_file(self, name):
+        data = self.pack.read(self.manifest.bindings["tasks/" + name]["digest"])
+        if data is None:
+            raise Refusal("the task file of %s is not there" % quote(name))
+        return data
+
+    def _session(self, entry, live):
+        session = self._sessions.get(entry["session"])
+        require(session is not None, "the session never passed the gate")
+        require(not (live and session.ended), "the session has ended")
+        return session
+
+    def _gate_passed(self, entry):
+        require(entry["manifest"] == self.manifest.digest, "another manifest")
+        require(entry["session"] not in self._sessions, "the session was opened before")
+        process = entry["process"]
+        self._sessions[entry["session"]] = Session((process["boot_id"], process["pid"], process["started"]))
+
+    def _gate_refused(self, entry):
+        require(entry["manifest"] == self.manifest.digest, "another manifest")
+
+    def _run_paused(self, entry):
+        self._session(entry, True).ended = True
+
+    def _service_started(self, entry):
+        session, name = self._session(entry, True), entry["service"]
+        known = name in session.services_started or name in session.services_stopped
+        require(not known, "a service of this name was there before")
+        session.services_started.add(name)
+
+    def _service_stopped(self, entry):
+        session = self._session(entry, False)
+        require(entry["service"] not in session.services_stopped, "the service was stopped before")
+        session.services_stopped.add(entry["service"])
+
+    # the life of a slot
+
+    def _slot_of(self, entry):
+        slot = self.slots.get(bytes.fromhex(entry["slot"]))
+        if slot is None:
+            require(self.plan is None, "no attempt was ever started for this slot")
+        return slot
+
+    def _require_open(self):
+        """After a full unblinding nothing that names a slot is lawful, but late verdicts."""
+        require(self.unblinded is None or self.unblinded["partial"], "outcomes were unblinded")
+
+    def _attempt_started(self, entry):
+        session = self._session(entry, True)
+        self._require_open()
+        require(not self._amended, "the plan was amended")
+        if self.plan is None:
+            return
+        key = entry["key"]
+        require(self.plan.has(key), "the slot is not planned")
+        require(slot_id(slot_tuple(key)) == entry["slot"], "slot is not the id of its key")
+        require(self.plan.sampling_seed(key) == entry["sampling_seed"], "another sampling seed than that of the slot")
+        raw = bytes.fromhex(entry["slot"])
+        slot = self.slots.get(raw) or self._new_slot(key)
+        require(entry["attempt"] == attempt_id(entry["slot"], slot.attempts + 1), "not the id of the next attempt")
+        self._check_kind(entry, slot)
+        self.slots[raw] = slot
+        slot.session = session
+        slot.attempts += 1
+        slot.attempt = entry["attempt"]
+        slot.state = "grading" if entry["kind"] == "regrade" else "generating"
+        slot.candidate = entry["candidate"]
+        slot.signals = slot.attribution = slot.by = slot.failure = None
+        slot.finished = False
+        slot.replacements += entry["kind"] == "replacement"
+        slot.regrades += entry["kind"] == "regrade"
+        self.tally.attempts[entry["kind"]] += 1
+        self._evidence.check_request(entry, entry["slot"])
+
+    def _new_slot(self, key):
+        row = (key["queue"], key["arm"], key["training_seed"], key["evaluation_seed"])
+        row = self._rows.setdefault(row, row)
+        return Slot(row, self.plan.tasks(key["queue"]).positions[key["task"]], key["rep"])
+
+    def _key_of(self, slot):
+        queue, arm, training_seed, evaluation_seed = slot.row
+        return {
+            "queue": queue,
+            "arm": arm,
+            "training_seed": training_seed,
+            "evaluation_seed": evaluation_seed,
+            "task": self.plan.tasks(queue).ids[slot.task],
+            "rep": slot.rep,
+        }
+
+    def _check_kind(self, entry, slot):
+        if entry["kind"] == "first":
+            require(slot.state == "planned", "a first attempt of a slot that has one")
+            require(entry["of"] is None and entry["candidate"] is None, "a first attempt continues nothing")
+            return
+        require(
+            slot.state == "attributed" and slot.finished and slot.attribution == "infrastructure",
+            "nothing was lost to infrastructure",
+        )
+        require(entry["of"] == slot.attempt, "it does not continue the failed attempt")
+        require(entry["candidate"] == slot.candidate, "another candidate than that of the failed attempt")
+        require((entry["kind"] == "regrade") == (slot.candidate is not None), "not the kind that is due")
+        require(self._another_is_allowed(slot), "beyond the limit")
+
+    def _another_is_allowed(self, slot):
+        limits = self.protocol["attempts"]
+        if slot.candidate is None:
+            return slot.replacements < limits["replacements"]
+        return slot.regrades < limits["regrades"]
+
+    def _stage_finished(self, entry):
+        self._require_open()
+        slot, result = self._slot_of(entry), entry["result"]
+        if slot is None:
+            return
+        stage = {"generating": "generate", "grading": "grade"}.get(slot.state)
+        require(stage is not None and entry["attempt"] == slot.attempt, "no stage of this attempt is under way")
+        require(not slot.session.ended, "the session of the attempt has ended", "SESSION_OVER")
+        named = result["signals"]["stage"] if result["kind"] == "failure" else entry["stage"]
+        fits = {"candidate": stage == "generate", "report": stage == "grade", "failure": True}[result["kind"]]
+        require(entry["stage"] == stage == named and fits, "not what this stage ends in", "STAGE_CONTRADICTS")
+        graded = slot.candidate
+        if result["kind"] == "report":
+            require(result["candidate"] == graded, "another candidate than the one under grading")
+            low, high = self.plan.reward_range(slot.row[1])
+            require(low <= result["value"] <= high, "the value is outside the range of rewards")
+            slot.state, slot.report, slot.value = "reported", result["report"], result["value"]
+        elif result["kind"] == "candidate":
+            slot.state, slot.candidate = "grading", result["candidate"]
+            self.tally.finish(slot, entry["finish_reason"])
+        else:
+            slot.state, slot.stage, slot.signals = "failed", stage, result["signals"]
+            self.tally.fail(slot, stage, result["signals"]["cause"], "pending")
+        self._evidence.check_stage(entry, self._key_of(slot), graded)
+
+    def _attempt_finished(self, entry):
+        self._require_open()
+        slot = self._slot_of(entry)
+        if slot is None:
+            return
+        over = slot.state in ("reported", "attributed") and not slot.finished
+        require(over and entry["attempt"] == slot.attempt, "this attempt has nothing to finish")
+        require((entry["outcome"] == "report") == (slot.state == "reported"), "not its outcome")
+        slot.finished = True
+
+    def _attempt_recovered(self, entry):
+        session = self._session(entry, False)
+        self._require_open()
+        slot = self._slot_of(entry)
+        if slot is None:
+            return
+        expected = "generating" if entry["found"] == "nothing" else "grading"
+        require(slot.state == expected and entry["attempt"] == slot.attempt, "not what this attempt had left")
+        holder, finder, evidence = slot.session.process, session.process, entry["evidence"]
+        if holder[0] != finder[0]:
+            reasons = ("boot_changed",)
+        else:
+            reasons = ("same_process",) if holder == finder else ("process_gone", "pid_reused")
+        founded = (evidence["boot_id"], evidence["pid"]) == holder[:2] and evidence["reason"] in reasons
+        require(founded, "the evidence does not say that the process was gone", "RECOVERY_UNFOUNDED")
+        self.tally.attempts["recovered"] += 1
+        slot.session = session
+        if entry["found"] == "nothing":
+            slot.state, slot.stage, slot.candidate = "attributed", "generate", None
+            slot.attribution, slot.by = "infrastructure", "rule"
+            self.tally.fail(slot, "generate", "process_gone", "infrastructure")
+
+    def _attribution_recorded(self, entry):
+        slot = self._slot_of(entry)
+        if entry["by"] == "adjudicator":
+            self._adjudicate(entry, slot)
+            return
+        self._require_open()
+        if slot is None:
+            return
+        require(slot.state == "failed" and entry["attempt"] == slot.attempt, "no failure waits for an attribution")
+        require(not entry["late"], "a rule is never late")
+        try:
+            expected = self._rules.attribute(slot.signals)
+            require((entry["attribution"], entry["rule"]) == expected, "not what the rules give")
+        except Unsupported:
+            self.outcome.skip("an attribution that rests on a pattern beyond the common part")
+        slot.state, slot.attribution, slot.by = "attributed", entry["attribution"], "rule"
+        self.tally.attribute(slot, entry["attribution"])
+
+    def _adjudicate(self, entry, slot):
+        require(entry["rule"] is None and entry["reason"] is not None, "a verdict has a reason and no rule")
+        require(entry["late"] == (self.unblinded is not None), "late is what comes after unblinding, and nothing else")
+        if slot is None:
+            return
+        waiting = slot.state == "unresolved" and slot.reason == "undetermined"
+        own = slot.by == "adjudicator" and slot.state in ("unresolved", "attributed", "settled")
+        require((waiting or own) and entry["attempt"] == slot.attempt, "nothing here waits for a verdict")
+        if entry["late"]:
+            return
+        if slot.closed:
+            self.tally.close(slot, -1)
+        slot.state, slot.attribution, slot.by, slot.finished = "attributed", entry["attribution"], "adjudicator", True
+        slot.value = slot.reason = None
+        self.tally.attribute(slot, entry["attribution"])
+
+    def _slot_settled(self, entry):
+        self._require_open()
+        slot, basis = self._slot_of(entry), entry["basis"]
+        if slot is None:
+            return
+        require(slot.finished and basis["attempt"] == slot.attempt, "no attempt of this slot has ended in a value")
+        if basis["kind"] == "report":
+            require(slot.state == "reported" and basis["report"] == slot.report, "not the report of this slot")
+            require(entry["value"] == slot.value, "not the value of the report")
+            slot.by = "report"
+        else:
+            require(slot.state == "attributed" and slot.attribution == "model", "no failure of the model")
+            require(entry["value"] == 0, "a failure of the model counts 0")
+        self._close(slot, "settled")
+        slot.value = entry["value"]
+
+    def _slot_unresolved(self, entry):
+        self._require_open()
+        slot = self._slot_of(entry)
+        if slot is None:
+            return
+        require(slot.state == "attributed" and slot.finished, "no failed attempt of this slot has ended")
+        if entry["reason"] == "undetermined":
+            require(slot.attribution == "undetermined", "the failure is attributed")
+        else:
+            require(slot.attribution == "infrastructure", "no limit applies")
+            require(not self._another_is_allowed(slot), "another attempt is within the limits")
+        self._close(slot, "unresolved")
+        slot.reason = entry["reason"]
+
+    def _close(self, slot, state):
+        slot.state, slot.closed_by, slot.signals = state, self.size, None
+        self.tally.close(slot, 1)
+
+    # unblinding, checkpoints
+
+    def _unblinded(self, entry):
+        first, self.unblinded = self.unblinded is None, self.unblinded or entry
+        require(first, "outcomes were unblinded before")
+        if self.plan is None:
+            return
+        settled, unresolved = sum(self.tally.settled.values()), sum(self.tally.unresolved.values())
+        planned = self.manifest.value["plan"]["count"]
+        counts = {
+            "planned": planned,
+            "settled": settled,
+            "unresolved": unresolved,
+            "pending": planned - settled - unresolved,
+        }
+        require({name: entry[name] for name in counts} == counts, "not the counts of the ledger")
+        if not entry["partial"]:
+            require(settled + unresolved == len(self.slots), "an attempt is open")
+            for name, queue in self.protocol["queues"].items():
+                closed = self.tally.settled.get(name, 0) + self.tally.unresolved.get(name, 0)
+                complete = queue["role"] != "confirmatory" or closed == self.plan.count(name)
+                require(complete, "the queue %s is not complete" % quote(name))
+
+    def _checkpoint(self, entry):
+        require(entry["size"] == self.size, "size is not its own position")
+        stamps = entry["timestamps"]
+        require(len(set(stamps)) == len(stamps) and not self._timestamps & set(stamps), "a time stamp named before")
+        self._timestamps.update(stamps)
+        require(entry["root"] == self.tree.root().hex(), "root is not that of the entries before", "CHECKPOINT_DIFFERS")
+        if entry["note"] is not None:
+            try:
+                self.checkpoints[self.size] = self._read_note(entry["note"])
+            except Refusal as refusal:
+                raise Violation("CHECKPOINT_DIFFERS", "the note: %s" % refusal) from None
+
+    def _read_note(self, written):
+        note = parse_note(written.encode("utf-8"))
+        checkpoint = parse_checkpoint(note.text)
+        if (checkpoint.size, checkpoint.root) != (self.size, self.tree.root()):
+            raise Refusal("it says another size or root")
+        ending = "/%s/%d" % (self.opened["ledger"] if self.opened else "", self._incarnation)
+        if not checkpoint.origin.endswith(ending) or len(checkpoint.origin) == len(ending):
+            raise Refusal("its origin is not this ledger in this incarnation")
+        if all(name != checkpoint.origin for name, _, _ in note.signatures):
+            raise Refusal("no signature under the name of its origin")
+        return note
