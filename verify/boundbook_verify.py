@@ -17,11 +17,14 @@ import datetime
 import hashlib
 import json
 import math
+import operator
 import os
 import re
 import stat
+import statistics
 import sys
 import unicodedata
+from fractions import Fraction
 
 if sys.version_info < (3, 9):
     sys.exit("boundbook_verify needs Python 3.9 or later")
@@ -3290,3 +3293,702 @@ class LedgerAudit:
         if all(name != checkpoint.origin for name, _, _ in note.signatures):
             raise Refusal("no signature under the name of its origin")
         return note
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Bounds (docs/formats/results.md), in exact fractions
+# ---------------------------------------------------------------------------------------------------------------
+
+
+def exact(value):
+    """The fraction that the shortest decimal form of a number names."""
+    return Fraction(value) if type(value) is int else Fraction(format_number(value))
+
+
+def figure(value):
+    return {"exact": str(value), "value": _nearest_double(value)}
+
+
+def _nearest_double(value):
+    try:
+        return value.numerator / value.denominator
+    except OverflowError:
+        raise Refusal("a figure beyond the range of doubles") from None
+
+
+def mean(values):
+    return sum(values, Fraction(0)) / len(values)
+
+
+def variance(values):
+    """The sample variance: Σ(x − x̄)²/(n − 1)."""
+    centre = mean(values)
+    return sum(((value - centre) ** 2 for value in values), Fraction(0)) / (len(values) - 1)
+
+
+class Bound:
+    """Lower and upper end of what a figure can be."""
+
+    def __init__(self, lower, upper):
+        self.lower = lower
+        self.upper = upper
+
+    def minus(self, other):
+        return Bound(self.lower - other.upper, self.upper - other.lower)
+
+    def to_json(self):
+        return {"lower": figure(self.lower), "upper": figure(self.upper)}
+
+
+def mean_bound(bounds):
+    return Bound(mean([bound.lower for bound in bounds]), mean([bound.upper for bound in bounds]))
+
+
+class Cell:
+    """The rollouts of one task by one set of weights: planned, settled, their sum and sum of squares."""
+
+    __slots__ = ("planned", "settled", "unresolved", "sum", "squares")
+
+    def __init__(self, planned):
+        self.planned = planned
+        self.settled = self.unresolved = 0
+        self.sum = self.squares = 0
+
+    def add(self, value):
+        value = value if type(value) is int else exact(value)
+        self.settled += 1
+        self.sum += value
+        self.squares += value * value
+
+    def merged_with(self, other):
+        cell = Cell(self.planned + other.planned)
+        for name in ("settled", "unresolved", "sum", "squares"):
+            setattr(cell, name, getattr(self, name) + getattr(other, name))
+        return cell
+
+    @property
+    def complete(self):
+        return self.settled == self.planned
+
+    def mean(self):
+        return Fraction(self.sum) / self.planned
+
+    def bound(self, low, high):
+        open_count = self.planned - self.settled
+        return Bound(
+            (self.sum + open_count * low) / Fraction(self.planned), (self.sum + open_count * high) / Fraction(self.planned)
+        )
+
+
+class Row:
+    """The cells of one set of weights, one for each task of a list."""
+
+    def __init__(self, cells, reward):
+        self.cells = cells
+        self.low, self.high = exact(reward[0]), exact(reward[1])
+
+    @property
+    def complete(self):
+        return all(cell.complete for cell in self.cells)
+
+    def bound(self):
+        return mean_bound([cell.bound(self.low, self.high) for cell in self.cells])
+
+    def counts(self):
+        planned = sum(cell.planned for cell in self.cells)
+        settled = sum(cell.settled for cell in self.cells)
+        unresolved = sum(cell.unresolved for cell in self.cells)
+        return {
+            "planned": planned,
+            "settled": settled,
+            "unresolved": unresolved,
+            "pending": planned - settled - unresolved,
+        }
+
+    def score(self):
+        return mean([cell.mean() for cell in self.cells])
+
+    def standard_error(self):
+        """Of the score, over the rollouts of the tasks; None when it cannot be estimated."""
+        if not self.complete or any(cell.planned < 2 for cell in self.cells):
+            return None
+        total = Fraction(0)
+        for cell in self.cells:
+            n = cell.planned
+            total += (cell.squares - Fraction(cell.sum) ** 2 / n) / (n * (n - 1))
+        return math.sqrt(_nearest_double(total)) / len(self.cells)
+
+    def saturation(self, level):
+        """What is said when every rollout has the least or the greatest reward of a 0 to 1 scale."""
+        if not self.complete or (self.low, self.high) != (0, 1):
+            return None
+        total, tasks = sum(cell.sum for cell in self.cells), len(self.cells)
+        if total not in (0, sum(cell.planned for cell in self.cells)):
+            return None
+        squared = statistics.NormalDist().inv_cdf((1 + level) / 2) ** 2
+        low, high = (0, squared / (tasks + squared)) if total == 0 else (tasks / (tasks + squared), 1)
+        return {
+            "at": "lowest" if total == 0 else "highest",
+            "tasks": tasks,
+            "wilson": {"low": low, "high": high, "level": level},
+        }
+
+
+def spread(values):
+    """Of exact values; None for fewer than two."""
+    if len(values) < 2:
+        return None
+    return {
+        "count": len(values),
+        "standard_deviation": math.sqrt(_nearest_double(variance(values))),
+        "min": figure(min(values)),
+        "max": figure(max(values)),
+    }
+
+
+class QueueResults:
+    """All cells of a queue."""
+
+    def __init__(self, plan, queue, slots):
+        self.plan = plan
+        self.queue = queue
+        self.declared = plan.protocol["queues"][queue]
+        count = len(plan.tasks(queue).ids)
+        self._cells = {row: [Cell(self.declared["reps"]) for _ in range(count)] for row in plan.rows(queue)}
+        for slot in slots:
+            if slot.row[0] == queue and slot.state == "settled":
+                self._cells[slot.row[1:]][slot.task].add(slot.value)
+            elif slot.row[0] == queue and slot.state == "unresolved":
+                self._cells[slot.row[1:]][slot.task].unresolved += 1
+
+    def row(self, arm, seed, tasks, evaluation_seed=None):
+        """The row of a set of weights over task positions: over all evaluation seeds, or over one of them."""
+        seeds = evaluation_seeds(self.declared) if evaluation_seed is None else [evaluation_seed]
+        cells = [self._cells[(arm, seed, seeds[0])][task] for task in tasks]
+        for other in seeds[1:]:
+            more = self._cells[(arm, seed, other)]
+            cells = [cell.merged_with(more[task]) for cell, task in zip(cells, tasks)]
+        return Row(cells, self.plan.reward_range(arm))
+
+    def pairs(self, contrast):
+        """The (minuend seed, subtrahend seed) of a contrast."""
+        first, second = [training_seeds(self.plan.protocol, contrast[side]) for side in ("minuend", "subtrahend")]
+        if first == [None]:
+            return [(None, seed) for seed in second]
+        if second == [None]:
+            return [(seed, None) for seed in first]
+        return [(seed, seed) for seed in first if seed in second]
+
+
+def decide(decision, bound):
+    """(status, conclusion) of a decision; bound is None without a pair."""
+    holds = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}[decision["comparator"]]
+    ends = [] if bound is None else [holds(end, exact(decision["threshold"])) for end in (bound.lower, bound.upper)]
+    status = "undecided" if len(set(ends)) != 1 else "met" if ends[0] else "not_met"
+    return status, decision["when_met" if status == "met" else "otherwise"]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Intervals: two-way bootstrap (docs/formats/results.md, Intervals)
+# ---------------------------------------------------------------------------------------------------------------
+
+MAX_DRAWS = 5_000_000
+MAX_PRODUCTS = 50_000_000
+
+
+class Generator:
+    """ARC4, read as the doubles of seedrandom 3.0.5."""
+
+    def __init__(self, seed):
+        key = str(seed).encode("ascii")
+        self._state = list(range(256))
+        self._i = self._j = 0
+        j = 0
+        for i in range(256):
+            j = (j + self._state[i] + key[i % len(key)]) & 255
+            self._state[i], self._state[j] = self._state[j], self._state[i]
+        for _ in range(256):
+            self._byte()
+
+    def _byte(self):
+        state = self._state
+        self._i = (self._i + 1) & 255
+        t = state[self._i]
+        self._j = (self._j + t) & 255
+        state[self._i] = state[self._j]
+        state[self._j] = t
+        return state[(state[self._i] + t) & 255]
+
+    def uniform(self):
+        """A double in [0, 1) with 52 bits or more."""
+        n, d, x = 0, 2**48, 0
+        for _ in range(6):
+            n = n * 256 + self._byte()
+        while n < 2**52:
+            n, d, x = (n + x) * 256, d * 256, self._byte()
+        n, d = float(n), float(d)
+        while n >= 2.0**53:
+            n, d, x = n / 2, d / 2, x // 2
+        return (n + x) / d
+
+    def index(self, below):
+        return int(self.uniform() * below)
+
+
+def draw_counts(seed, resamples, pairs, tasks):
+    """For each resample, how often each pair and each task is drawn. A single pair is not drawn."""
+    generator = Generator(seed)
+    for _ in range(resamples):
+        pair_counts, task_counts = [0] * pairs, [0] * tasks
+        if pairs == 1:
+            pair_counts[0] = 1
+        else:
+            for _ in range(pairs):
+                pair_counts[generator.index(pairs)] += 1
+        for _ in range(tasks):
+            task_counts[generator.index(tasks)] += 1
+        yield pair_counts, task_counts
+
+
+def resampled_statistics(differences, counts):
+    """The mean difference of each resample, in doubles. differences[i][j] is exact, of pair i and task j."""
+    cells = len(differences) * len(differences[0])
+    scale = math.lcm(*[value.denominator for row in differences for value in row])
+    limit = MAX_SAFE_INTEGER // cells
+    scaled = [[int(value * scale) for value in row] for row in differences]
+    if scale <= limit and all(abs(value) <= limit for row in scaled for value in row):
+        rows, divisor = scaled, scale * cells
+    else:
+        rows, divisor = [[_nearest_double(value) for value in row] for row in differences], cells
+    found = []
+    for pair_counts, task_counts in counts:
+        total = 0
+        for times, row in zip(pair_counts, rows):
+            part = 0
+            for count, value in zip(task_counts, row):
+                part += count * value
+            total += times * part
+        found.append(total / divisor)
+    return found
+
+
+def quantile(ordered, p):
+    """Type 7 quantile of ascending values."""
+    h = (len(ordered) - 1) * p
+    low = math.floor(h)
+    if low + 1 >= len(ordered):
+        return ordered[-1]
+    return ordered[low] + (h - low) * (ordered[low + 1] - ordered[low])
+
+
+def exact_variances(differences):
+    """(all, of pairs, of tasks, of both together) as population variances."""
+    rows = [mean(row) for row in differences]
+    columns = [mean(column) for column in zip(*differences)]
+    grand = mean(rows)
+    pairs, tasks = len(rows), len(columns)
+    of_tasks = sum(((value - grand) ** 2 for value in columns), Fraction(0)) / tasks / tasks
+    if pairs == 1:
+        return of_tasks, Fraction(0), of_tasks, Fraction(0)
+    of_pairs = sum(((value - grand) ** 2 for value in rows), Fraction(0)) / pairs / pairs
+    rest = sum(
+        ((value - rows[i] - columns[j] + grand) ** 2 for i, row in enumerate(differences) for j, value in enumerate(row)),
+        Fraction(0),
+    )
+    together = rest / (pairs * tasks) / (pairs * tasks)
+    return of_pairs + of_tasks + together, of_pairs, of_tasks, together
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The report (docs/formats/results.md). An expected report holds a check in place of each text that is not compared
+# ---------------------------------------------------------------------------------------------------------------
+
+MAX_REPORT_SIZE = 256 * 2**20
+_PROSE = text()
+_PROSES = list_of(text())
+
+
+def anything(_):
+    return None
+
+
+def nearly(expected):
+    """A double up to its last digits."""
+
+    def check(value):
+        if number()(value):
+            return ": not a number"
+        return None if math.isclose(value, expected, rel_tol=1e-12) else ": %r, expected %r" % (value, expected)
+
+    return check
+
+
+class ReportBuilder:
+    """Computes the report of a ledger at its present position."""
+
+    def __init__(self, audit):
+        self._audit = audit
+        self._plan = audit.plan
+        self._protocol = audit.protocol
+        self._analysis = audit.protocol["analysis"]
+        self._manifest = audit.manifest.value
+        self._draws = {}
+        self._results = {}
+        exposure = self._manifest["exposure"]
+        partial = audit.unblinded is not None and audit.unblinded["partial"]
+        self._demoted = partial or (exposure is not None and exposure["unblinded"])
+
+    def visibility(self):
+        unblinded = self._audit.unblinded
+        if unblinded is None:
+            return "blinded"
+        return "unblinded_partially" if unblinded["partial"] else "unblinded"
+
+    def build(self):
+        audit, manifest, protocol = self._audit, self._manifest, self._protocol
+        shown = audit.unblinded is not None
+        return {
+            "schema": "boundbook/report/1",
+            "protocol": {name: manifest[name] for name in ("name", "revision", "title", "due")},
+            "manifest": {
+                "digest": audit.manifest.digest,
+                "sequence": manifest["sequence"],
+                "supersedes": manifest["supersedes"],
+                "amendment": self._amendment(),
+                "task_use": [{"binding": use["binding"], "plans": use["plans"]} for use in manifest["task_use"]],
+            },
+            "plan": {"slots": manifest["plan"]["count"], "digest": manifest["plan"]["digest"]},
+            "ledger": {
+                "name": audit.opened["ledger"],
+                "entries": audit.size,
+                "leaf": audit.leaf.hex(),
+                "root": audit.tree.root().hex(),
+            },
+            "blinding": protocol["blinding"],
+            "visibility": self.visibility(),
+            "coverage": self._coverage(),
+            "arms": [self._arm(arm) for arm in _in_utf16_order(protocol["arms"])],
+            "results": [self.queue(queue) for queue in self._queues_in_order()] if shown else None,
+            "attempts": dict(audit.tally.attempts),
+            "failures": self._failures() if shown else None,
+            "truncation": self._truncation() if shown else None,
+            "costs": anything,
+            "deviations": anything,
+            "notes": _PROSES,
+            "interval_notes": _PROSES,
+            "caveats": _PROSES,
+            "not_checked": _PROSES,
+        }
+
+    def _amendment(self):
+        exposure = self._manifest["exposure"]
+        if exposure is None:
+            return None
+        shown = {name: exposure[name] for name in ("slots_run", "settled", "unblinded", "declared")}
+        return {"reason": self._manifest["reason"], **shown}
+
+    def _counts(self, queue):
+        tally, planned = self._audit.tally, self._plan.count(queue)
+        settled, unresolved = tally.settled.get(queue, 0), tally.unresolved.get(queue, 0)
+        return {
+            "planned": planned,
+            "settled": settled,
+            "unresolved": unresolved,
+            "pending": planned - settled - unresolved,
+        }
+
+    def _coverage(self):
+        queues = []
+        for name in self._plan.queues:
+            queue = self._protocol["queues"][name]
+            head = {"queue": name, "role": queue["role"], "tasks": len(self._plan.tasks(name).ids)}
+            seeds = {"reps": queue["reps"], "evaluation_seeds": evaluation_seeds(queue)}
+            queues.append({**head, **seeds, **self._counts(name)})
+        names = ("planned", "settled", "unresolved", "pending")
+        return {"total": {name: sum(queue[name] for queue in queues) for name in names}, "queues": queues}
+
+    def _arm(self, name):
+        arm, (low, high) = self._protocol["arms"][name], self._plan.reward_range(name)
+        return {
+            "arm": name,
+            "model": arm["model"],
+            "condition": arm["condition"],
+            "grader": self._plan.condition(name)["grader"]["kind"],
+            "reward": {"min": low, "max": high},
+            "training_seeds": training_seeds(self._protocol, name),
+        }
+
+    def _queues_in_order(self):
+        return sorted(self._plan.queues, key=lambda name: self._protocol["queues"][name]["role"] != "confirmatory")
+
+    def _failures(self):
+        counted = [(key, count) for key, count in self._audit.tally.failures.items() if count]
+        counted.sort(key=lambda item: _utf16_order(canonical_text(list(item[0]))))
+        names = ("arm", "stage", "cause", "attribution")
+        return [{**dict(zip(names, key)), "attempts": count} for key, count in counted]
+
+    def _truncation(self):
+        reasons = self._audit.tally.finish_reasons
+        rows = []
+        for arm in _in_utf16_order(reasons):
+            known, truncated, unknown = reasons[arm]
+            if known:
+                rows.append({"arm": arm, "known": known, "truncated": truncated, "unknown": unknown})
+        return rows
+
+    # queues
+
+    def results_of(self, queue):
+        """The cells of a queue."""
+        if queue not in self._results:
+            self._results[queue] = QueueResults(self._plan, queue, self._audit.slots.values())
+        return self._results[queue]
+
+    def queue(self, name):
+        results = self.results_of(name)
+        everything = range(len(self._plan.tasks(name).ids))
+        declared = [contrast for contrast in self._analysis["contrasts"] if contrast["queue"] == name]
+        scores = [score["id"] for score in self._analysis["scores"] if score["queue"] == name]
+        contrasts = [self.contrast(results, contrast, everything) for contrast in declared]
+        return {
+            "queue": name,
+            "label": "exploratory" if self._demoted else results.declared["role"],
+            "scores": self._section(results, scores[0], everything) if scores else None,
+            "contrasts": contrasts,
+            "tables": [self._table(results, table) for table in self._analysis.get("tables", []) if table["queue"] == name],
+            "decisions": [item for contrast in declared for item in self._decisions(results, contrast, everything)],
+        }
+
+    def _label(self, role, queue):
+        if self._demoted or "exploratory" in (role, self._protocol["queues"][queue]["role"]):
+            return "exploratory"
+        return "confirmatory" if role == "primary" else "secondary"
+
+    def _section(self, results, name, tasks):
+        seeds = evaluation_seeds(results.declared)
+        rows, evaluations, arms = [], [], []
+        for arm in results.declared["arms"]:
+            of_arm = [(seed, results.row(arm, seed, tasks)) for seed in training_seeds(self._protocol, arm)]
+            for seed, row in of_arm:
+                parts = [(one, results.row(arm, seed, tasks, one)) for one in seeds] if len(seeds) > 1 else []
+                scores = [part.score() for _, part in parts] if row.complete else []
+                rows.append(self._row(arm, seed, row, spread(scores)))
+                evaluations += [{**self._row(arm, seed, part, None), "evaluation_seed": one} for one, part in parts]
+            arms.append(self._arm_row(arm, [row for _, row in of_arm]))
+        return {
+            "id": name,
+            "estimand": _PROSE,
+            "unit_of_replication": _PROSE,
+            "tasks": len(tasks),
+            "reps": results.declared["reps"],
+            "rows": rows,
+            "evaluations": evaluations,
+            "arms": arms,
+        }
+
+    def _row(self, arm, seed, row, evaluation_spread):
+        saturation = row.saturation(self._analysis["interval"]["level"])
+        if saturation is not None:
+            saturation["wilson"]["low"] = nearly(saturation["wilson"]["low"])
+            saturation["wilson"]["high"] = nearly(saturation["wilson"]["high"])
+        return {
+            "arm": arm,
+            "training_seed": seed,
+            **row.counts(),
+            "sum": figure(Fraction(sum(cell.sum for cell in row.cells))),
+            "bound": row.bound().to_json(),
+            "complete": row.complete,
+            "sampling_standard_error": row.standard_error(),
+            "evaluation_spread": evaluation_spread,
+            "saturation": saturation,
+        }
+
+    def _arm_row(self, arm, rows):
+        complete = all(row.complete for row in rows)
+        return {
+            "arm": arm,
+            "seeds": len(rows),
+            "bound": mean_bound([row.bound() for row in rows]).to_json(),
+            "complete": complete,
+            "spread": spread([row.score() for row in rows]) if complete else None,
+        }
+
+    def _table(self, results, table):
+        arms, seen, contrasts = results.declared["arms"], set(), []
+        for contrast in self._analysis["contrasts"]:
+            pair = (contrast["minuend"], contrast["subtrahend"])
+            if pair[0] in arms and pair[1] in arms and pair not in seen:
+                seen.add(pair)
+                contrasts.append(contrast)
+        label = self._label(table["role"], table["queue"])
+        partitions = []
+        for name in table["partitions"]:
+            members_of_it = self._plan.task_sets[name].positions
+            tasks = [at for at, task in enumerate(self._plan.tasks(table["queue"]).ids) if task in members_of_it]
+            partitions.append(
+                {
+                    "partition": name,
+                    "tasks": len(tasks),
+                    "scores": self._section(results, name, tasks) if tasks else None,
+                    "contrasts": [self.contrast(results, one, tasks, label) for one in contrasts] if tasks else [],
+                }
+            )
+        return {"id": table["id"], "label": label, "partitions": partitions}
+
+    # contrasts
+
+    def _pair_rows(self, results, contrast, tasks):
+        return [
+            (
+                results.row(contrast["minuend"], first, tasks),
+                results.row(contrast["subtrahend"], second, tasks),
+            )
+            for first, second in results.pairs(contrast)
+        ]
+
+    def contrast_bound(self, results, contrast, tasks):
+        """The bound of a contrast, or None without a pair."""
+        bounds = [first.bound().minus(second.bound()) for first, second in self._pair_rows(results, contrast, tasks)]
+        return mean_bound(bounds) if bounds else None
+
+    def _decisions(self, results, contrast, tasks):
+        bound = self.contrast_bound(results, contrast, tasks)
+        rows = []
+        for decision in self._analysis.get("decisions", []):
+            if decision["contrast"] == contrast["id"]:
+                status, conclusion = decide(decision, bound)
+                rows.append(
+                    {
+                        "id": decision["id"],
+                        "contrast": contrast["id"],
+                        "label": self._label(contrast["role"], contrast["queue"]),
+                        "condition": "%s %s" % (decision["comparator"], format_number(decision["threshold"])),
+                        "status": status,
+                        "conclusion": conclusion,
+                    }
+                )
+        return rows
+
+    def contrast(self, results, contrast, tasks, label=None):
+        seeds, pairs = results.pairs(contrast), self._pair_rows(results, contrast, tasks)
+        bound = self.contrast_bound(results, contrast, tasks)
+        complete = bool(pairs) and all(row.complete for pair in pairs for row in pair)
+        differences = None
+        if complete:
+            differences = [
+                [one.mean() - other.mean() for one, other in zip(first.cells, second.cells)] for first, second in pairs
+            ]
+        return {
+            "id": contrast["id"],
+            "minuend": contrast["minuend"],
+            "subtrahend": contrast["subtrahend"],
+            "label": label or self._label(contrast["role"], contrast["queue"]),
+            "pairing": self._pairing(contrast, seeds),
+            "estimand": _PROSE,
+            "unit_of_replication": _PROSE,
+            "tasks": len(tasks),
+            "missing": self._missing(results, contrast, seeds, tasks),
+            "complete": complete,
+            "bound": None if bound is None else bound.to_json(),
+            "sign": self._sign(bound),
+            "pairs": [
+                {"minuend_seed": one, "subtrahend_seed": two, "bound": first.bound().minus(second.bound()).to_json()}
+                for (one, two), (first, second) in zip(seeds, pairs)
+            ],
+            "estimate": figure(mean([mean(row) for row in differences])) if complete else None,
+            "spread": spread([mean(row) for row in differences]) if complete else None,
+            "interval": self._interval(differences) if complete else None,
+            "statements": _PROSES,
+        }
+
+    def _sign(self, bound):
+        if bound is None:
+            return "not_identified"
+        return "positive" if bound.lower > 0 else "negative" if bound.upper < 0 else "not_identified"
+
+    def _pairing(self, contrast, seeds):
+        sides = [training_seeds(self._protocol, contrast[side]) == [None] for side in ("minuend", "subtrahend")]
+        if all(sides):
+            return "no_seed"
+        if len(seeds) < 2:
+            return "one_seed" if seeds else "none"
+        return "one_side_fixed" if any(sides) else "paired_seeds"
+
+    def _missing(self, results, contrast, seeds, tasks):
+        weights = {("minuend", one) for one, _ in seeds} | {("subtrahend", two) for _, two in seeds}
+        counts = [results.row(contrast[side], seed, tasks).counts() for side, seed in weights]
+        return {name: sum(count[name] for count in counts) for name in ("unresolved", "pending")}
+
+    def _interval(self, differences):
+        declared, pairs, tasks = self._analysis["interval"], len(differences), len(differences[0])
+        resamples = declared["resamples"]
+        if resamples * (pairs + tasks) > MAX_DRAWS or resamples * pairs * tasks > MAX_PRODUCTS:
+            self._audit.outcome.skip("an interval of a report that would take too long")
+            return anything
+        counts = self._counts_of_draws(declared["seed"], resamples, pairs, tasks)
+        found = resampled_statistics(differences, counts)
+        centre = _sum_in_order(found) / len(found)
+        resampled = _sum_in_order([(value - centre) ** 2 for value in found]) / len(found)
+        found.sort()
+        total, of_pairs, of_tasks, together = exact_variances(differences)
+        tail = (1 - declared["level"]) / 2
+        return {
+            "method": "task_bootstrap" if pairs == 1 else "two_way_bootstrap",
+            "level": declared["level"],
+            "lower": quantile(found, tail),
+            "upper": quantile(found, 1 - tail),
+            "resamples": resamples,
+            "seed": declared["seed"],
+            "generator": _PROSE,
+            "index": _PROSE,
+            "order": _PROSE,
+            "quantile": _PROSE,
+            "degenerate": "one_task" if tasks == 1 else "no_variation" if total == 0 else None,
+            "variance": {
+                "resampled": resampled,
+                "exact": figure(total),
+                "seeds": figure(of_pairs),
+                "tasks": figure(of_tasks),
+                "interaction": figure(together),
+            },
+        }
+
+    def _counts_of_draws(self, seed, resamples, pairs, tasks):
+        if (pairs, tasks) not in self._draws:
+            self._draws[(pairs, tasks)] = list(draw_counts(seed, resamples, pairs, tasks))
+        return self._draws[(pairs, tasks)]
+
+
+def _sum_in_order(values):
+    """A plain sum of doubles; the built-in one compensates in newer versions of Python."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def differences_of(expected, actual, place=""):
+    """Where a value is not the expected one, as texts; a callable in the expected value is a check."""
+    if callable(expected):
+        problem = expected(actual)
+        return [place + problem] if problem else []
+    if type(expected) is dict and type(actual) is dict:
+        found = ["%s/%s: only in one of them" % (place, name) for name in sorted(set(expected) ^ set(actual))]
+        for name in expected:
+            if name in actual:
+                found += differences_of(expected[name], actual[name], "%s/%s" % (place, name))
+        return found
+    if type(expected) is list and type(actual) is list:
+        if len(expected) != len(actual):
+            return ["%s: %d items, expected %d" % (place, len(actual), len(expected))]
+        pairs = enumerate(zip(expected, actual))
+        return [line for at, (one, other) in pairs for line in differences_of(one, other, "%s/%d" % (place, at))]
+    if type(expected) is float or type(actual) is float:
+        same = type(actual) in (int, float) and type(expected) in (int, float) and expected == actual
+    else:
+        same = type(expected) is type(actual) and expected == actual
+    return [] if same else ["%s: %s, expected %s" % (place, _shown(actual), _shown(expected))]
+
+
+def _shown(value):
+    return quote(value) if type(value) is str else quote(repr(value))
