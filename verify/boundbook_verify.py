@@ -20,9 +20,11 @@ import math
 import operator
 import os
 import re
+import sqlite3
 import stat
 import statistics
 import sys
+import tempfile
 import unicodedata
 from fractions import Fraction
 
@@ -2873,6 +2875,7 @@ class LedgerAudit:
         self.protocol = manifest.protocol
         self.pack = pack
         self.outcome = outcome
+        self.predecessor = None
         self.tree = Tree()
         self.leaf = None
         self.opened = None
@@ -2917,6 +2920,21 @@ class LedgerAudit:
     def entry_place(self):
         return "%s, entry %d" % (self.place, self.size)
 
+    def expect_schemas(self):
+        """A pack begins with the report schemas that the manifest binds."""
+        for name, binding in self.manifest.bindings.items():
+            if name.startswith("report-schema/"):
+                self._mention(binding["digest"])
+
+    def _mention(self, digest):
+        number = self.pack.number(digest)
+        if number is None:
+            self.outcome.find("OBJECT_MISSING", self.entry_place, digest)
+        elif self.pack.mention(number):
+            if number != self._mentioned:
+                self.outcome.find(CODE_PACK, self.entry_place, "%s is not where it is first mentioned" % digest)
+            self._mentioned = number + 1
+
     # the chain
 
     def feed(self, body):
@@ -2960,13 +2978,7 @@ class LedgerAudit:
 
     def _check_objects(self, entry):
         for digest in mentioned_objects(entry):
-            number = self.pack.number(digest)
-            if number is None:
-                self.outcome.find("OBJECT_MISSING", self.entry_place, digest)
-            elif self.pack.mention(number):
-                if number != self._mentioned:
-                    self.outcome.find(CODE_PACK, self.entry_place, "%s is not where it is first mentioned" % digest)
-                self._mentioned = number + 1
+            self._mention(digest)
 
     # opening and sessions
 
@@ -3666,7 +3678,7 @@ class ReportBuilder:
             },
             "blinding": protocol["blinding"],
             "visibility": self.visibility(),
-            "coverage": self._coverage(),
+            "coverage": self.coverage(),
             "arms": [self._arm(arm) for arm in _in_utf16_order(protocol["arms"])],
             "results": [self.queue(queue) for queue in self._queues_in_order()] if shown else None,
             "attempts": dict(audit.tally.attempts),
@@ -3687,6 +3699,23 @@ class ReportBuilder:
         shown = {name: exposure[name] for name in ("slots_run", "settled", "unblinded", "declared")}
         return {"reason": self._manifest["reason"], **shown}
 
+    def bounds(self):
+        """The bounds of scores and contrasts as {of, lower, upper}, with exact fractions."""
+        rows = []
+        for name in self._queues_in_order():
+            results, everything = self.results_of(name), range(len(self._plan.tasks(name).ids))
+            for arm in results.declared["arms"]:
+                for seed in training_seeds(self._protocol, arm):
+                    label = arm if seed is None else "%s@%d" % (arm, seed)
+                    bound = results.row(arm, seed, everything).bound()
+                    rows.append({"of": "%s, %s" % (name, label), "lower": str(bound.lower), "upper": str(bound.upper)})
+            for contrast in self._analysis["contrasts"]:
+                bound = self.contrast_bound(results, contrast, everything) if contrast["queue"] == name else None
+                if bound is not None:
+                    label = "%s, %s − %s" % (name, contrast["minuend"], contrast["subtrahend"])
+                    rows.append({"of": label, "lower": str(bound.lower), "upper": str(bound.upper)})
+        return rows
+
     def _counts(self, queue):
         tally, planned = self._audit.tally, self._plan.count(queue)
         settled, unresolved = tally.settled.get(queue, 0), tally.unresolved.get(queue, 0)
@@ -3697,7 +3726,8 @@ class ReportBuilder:
             "pending": planned - settled - unresolved,
         }
 
-    def _coverage(self):
+    def coverage(self):
+        """What is planned, settled, unresolved and pending, by queue and in all."""
         queues = []
         for name in self._plan.queues:
             queue = self._protocol["queues"][name]
@@ -3992,3 +4022,549 @@ def differences_of(expected, actual, place=""):
 
 def _shown(value):
     return quote(value) if type(value) is str else quote(repr(value))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Trusted keys (docs/formats/checkpoints.md)
+# ---------------------------------------------------------------------------------------------------------------
+
+_ORIGIN = re.compile("(.+)/[0-9a-f]{32}/(0|[1-9][0-9]*)")
+
+
+def signature_verdicts(note, origin, keys):
+    """For each signature of a note that one of the keys should have made, whether it verifies."""
+    match = _ORIGIN.fullmatch(origin)
+    trusted = [key for key in keys if key.name == origin or (match and key.name == match.group(1))]
+    message = note.text.encode("utf-8")
+    return [
+        verify_ed25519(key.public_key, message, signature)
+        for name, key_id, signature in note.signatures
+        for key in trusted
+        if name == origin and key_id == note_key_id(origin, key.blob)
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Bundles (docs/formats/bundle.md)
+# ---------------------------------------------------------------------------------------------------------------
+
+CODE_BUNDLE = "BUNDLE_INVALID"
+CODE_PACK = "BUNDLE_INVALID"
+_INDEX_FORM = members(
+    {
+        "format": one_of("boundbook/bundle/1"),
+        "manifest": DIGEST,
+        "ledger": members({"id": HEX32, "leaf": HEX64, "root": HEX64, "size": integer(1)}),
+        "redacted": COUNT,
+        "files": map_of(members({"size": COUNT, "digest": DIGEST})),
+    }
+)
+_TASK_IDS_FORM = map_of(list_of(text()))
+
+
+class LedgerFiles:
+    """The files of one ledger in a bundle, below `folder`."""
+
+    def __init__(self, source, folder):
+        self.source = source
+        self.folder = folder
+
+    def path(self, name):
+        return self.folder + name
+
+    def has(self, name):
+        return self.path(name) in self.source.sizes
+
+    def lines(self):
+        """The bodies of the entries; refuses a file that is not lines of entries."""
+        with self.source.open(self.path("entries.jsonl")) as file:
+            while True:
+                line = file.readline(MAX_ENTRY_SIZE + 2)
+                if not line:
+                    return
+                if not line.endswith(b"\n") or line == b"\n":
+                    raise Refusal("a line that is empty, too long or without its line feed")
+                yield line[:-1]
+
+    def first_entry(self):
+        """The first entry, or None when it cannot be read."""
+        try:
+            entry = parse_json(next(self.lines(), b""))
+        except Refusal:
+            return None
+        return entry if ENTRY_FORM(entry) is None and entry["type"] == "ledger.opened" else None
+
+    def task_ids(self):
+        if not self.has("task-ids.json"):
+            return {}
+        value = parse_canonical(read_file(self.source, self.path("task-ids.json"), MAX_OBJECT_SIZE))
+        problem = _TASK_IDS_FORM(value)
+        if problem:
+            raise Refusal(problem.lstrip(": "))
+        return value
+
+
+class BundleAudit:
+    """Verifies a whole bundle."""
+
+    def __init__(self, source, keys):
+        self.source = source
+        self.keys = keys
+        self.outcome = Outcome()
+        self.index = None
+        self.identity = None
+        self.manifests = {}
+        self.ledger = None
+        self.verified_notes = 0
+        self.bounds = []
+        self._redacted = 0
+        self._report = None
+        self._report_checked = False
+
+    def run(self):
+        self._check_index()
+        self._read_manifests()
+        for path, message in self.source.faults:
+            self._find(path, message)
+        if self.index is None:
+            return
+        self._read_report()
+        self._audit_ledgers()
+        self._check_notes()
+        self._check_attestations()
+        self._finish()
+
+    def _find(self, path, message, code=CODE_BUNDLE):
+        self.outcome.find(code, path, message)
+
+    # index and manifests
+
+    def _check_index(self):
+        path = "bundle.json"
+        try:
+            data = read_file(self.source, path, MAX_INDEX_SIZE)
+            self.identity = digest_of(data)
+            index = parse_canonical(data)
+        except Refusal as refusal:
+            self._find(path, str(refusal))
+            return
+        problem = _INDEX_FORM(index)
+        if problem:
+            self._find(path, problem.lstrip(": "))
+            return
+        self.index = index
+        present = set(self.source.sizes) - {path}
+        for name in sorted(present ^ set(index["files"])):
+            self._find(name, "not listed" if name in present else "listed and not there")
+        folded = [name.lower() for name in self.source.sizes]
+        if _repeats(folded):
+            self._find(path, "two paths differ in case only")
+        for name in sorted(present & set(index["files"])):
+            size, digest = hash_file(self.source, name)
+            if (size, digest) != (index["files"][name]["size"], index["files"][name]["digest"]):
+                self._find(name, "not the size and digest of the index")
+
+    def _read_manifests(self):
+        for path in sorted(self.source.sizes):
+            folder, _, name = path.partition("/")
+            if folder != "manifests":
+                continue
+            try:
+                manifest = parse_manifest(read_file(self.source, path, MAX_MANIFEST_SIZE), name)
+            except Refusal as refusal:
+                self._find(path, str(refusal), "MANIFEST_ALTERED")
+                continue
+            if not _MANIFEST_NAME.fullmatch(name):
+                self._find(path, "not the name of a manifest")
+            self.manifests[manifest.digest] = manifest
+        if self.index is not None:
+            self._check_lineage()
+
+    def _check_lineage(self):
+        reached, waiting = set(), [self.index["manifest"]]
+        while waiting:
+            digest = waiting.pop()
+            if digest in reached:
+                continue
+            reached.add(digest)
+            manifest = self.manifests.get(digest)
+            if manifest is None:
+                self._find("manifests", "%s is not there" % digest)
+                continue
+            value = manifest.value
+            waiting += [other for other in (value["parent"], value["supersedes"]) if other is not None]
+        for digest in set(self.manifests) - reached:
+            self._find("manifests", "%s is not named by the manifest or one before it" % digest)
+
+    # ledgers
+
+    def _audit_ledgers(self):
+        chain, names = [("ledger/", self.index["manifest"], None)], set()
+        while chain[-1][0] is not None:
+            folder = chain[-1][0]
+            files = LedgerFiles(self.source, folder)
+            entry = files.first_entry() if files.has("entries.jsonl") else None
+            carries = entry["carries"] if entry is not None else None
+            if carries is None or carries["ledger"] in names:
+                break
+            names.add(carries["ledger"])
+            chain.append(("predecessors/%s/" % carries["ledger"], carries["manifest"], carries))
+        for path in self.source.sizes:
+            parts = path.split("/")
+            if parts[0] == "predecessors" and parts[1] not in names:
+                self._find(path, "no ledger carries this one")
+        predecessor = None
+        for folder, digest, carries in reversed(chain):
+            predecessor = self._audit_ledger(folder, digest, carries, predecessor)
+        self.ledger = predecessor
+
+    def _audit_ledger(self, folder, digest, carries, predecessor):
+        """Audits one ledger; carries is what the ledger after it says of it. Gives the audit, or None."""
+        files, manifest = LedgerFiles(self.source, folder), self.manifests.get(digest)
+        missing = [name for name in ("entries.jsonl", "objects.pack") if not files.has(name)]
+        for name in missing:
+            self._find(files.path(name), "not there", "LEDGER_DAMAGED")
+        if missing or manifest is None:
+            return None
+        pack = Pack(self.source, files.path("objects.pack"))
+        pack.load()
+        for code, message in pack.faults:
+            self._find(files.path("objects.pack"), message, code)
+        self._redacted += pack.redacted
+        audit = LedgerAudit(folder + "entries.jsonl", manifest, pack, self._task_ids(files, manifest, pack), self.outcome)
+        audit.expect_schemas()
+        audit.predecessor = predecessor
+        self._feed(audit, files, carries)
+        for orphan in pack.unmentioned():
+            self._find(files.path("objects.pack"), "no entry names %s" % orphan, "OBJECT_ORPHAN")
+        return audit
+
+    def _task_ids(self, files, manifest, pack):
+        try:
+            ids = files.task_ids()
+        except Refusal as refusal:
+            self._find(files.path("task-ids.json"), str(refusal))
+            return {}
+        redacted = {
+            name[6:]
+            for name, binding in manifest.bindings.items()
+            if name.startswith("tasks/") and pack.is_redacted(binding["digest"])
+        }
+        if redacted != set(ids):
+            self._find(files.path("task-ids.json"), "not the ids of exactly the redacted task files")
+        return ids
+
+    def _feed(self, audit, files, carries):
+        copy = LedgerCopy(self.source, files.path("ledger.sqlite")) if files.folder == "ledger/" else None
+        wanted = carries["size"] if carries is not None else None
+        at_size = None
+        try:
+            for body in files.lines():
+                audit.feed(body)
+                if copy is not None:
+                    copy.compare(audit, body)
+                if audit.size == wanted:
+                    at_size = audit.tree.root().hex()
+                if files.folder == "ledger/" and audit.size == self._report_size():
+                    self._check_report(audit)
+        except Refusal as refusal:
+            self._find(files.path("entries.jsonl"), str(refusal), "LEDGER_DAMAGED")
+        if audit.size == 0:
+            self._find(files.path("entries.jsonl"), "no entry", "LEDGER_DAMAGED")
+        if carries is not None and at_size != carries["root"]:
+            self._find(files.path("entries.jsonl"), "not the ledger that was carried", "UNLAWFUL")
+        if copy is not None:
+            for message in copy.close(audit):
+                self._find(copy.path, message)
+
+    # the report
+
+    def _read_report(self):
+        path = "report/report.json"
+        if path not in self.source.sizes:
+            return
+        try:
+            self._report = parse_canonical(read_file(self.source, path, MAX_REPORT_SIZE))
+        except Refusal as refusal:
+            self._find(path, str(refusal), "REPORT_FORM")
+
+    def _report_size(self):
+        ledger = self._report.get("ledger") if type(self._report) is dict else None
+        return ledger.get("entries") if type(ledger) is dict else None
+
+    def _check_report(self, audit):
+        self._report_checked = True
+        if audit.plan is None or audit.opened is None:
+            return
+        builder = ReportBuilder(audit)
+        try:
+            found = differences_of(builder.build(), self._report)
+        except Refusal as refusal:
+            found = [": %s" % refusal]
+        for line in found:
+            shown = line if audit.unblinded is not None else line.partition(":")[0]
+            self._find("report/report.json", shown, "REPORT_NUMBER")
+
+    # notes and attestations
+
+    def _check_notes(self):
+        notes = {} if self.ledger is None else self.ledger.checkpoints
+        for size, note in notes.items():
+            self._check_signatures("ledger/entries.jsonl, entry %d" % size, note)
+        for path in sorted(self.source.sizes):
+            folder, _, name = path.partition("/")
+            if folder == "checkpoints":
+                self._check_note_file(path, notes.get(int(name.split(".")[0])))
+
+    def _check_note_file(self, path, recorded):
+        try:
+            note = parse_note(read_file(self.source, path, MAX_NOTE_SIZE))
+            if recorded is None or note.text != recorded.text:
+                raise Refusal("not the note of an entry")
+            if any(signature not in note.signatures for signature in recorded.signatures):
+                raise Refusal("a signature of the entry's note is missing")
+        except Refusal as refusal:
+            self._find(path, str(refusal), "CHECKPOINT_DIFFERS")
+            return
+        if len(note.signatures) > len(recorded.signatures):
+            self._check_signatures(path, note)
+
+    def _check_signatures(self, place, note):
+        verdicts = signature_verdicts(note, note.text.partition("\n")[0], self.keys)
+        if not all(verdicts):
+            self._find(place, "a signature by a trusted key does not verify", "SIGNATURE_INVALID")
+        elif verdicts:
+            self.verified_notes += 1
+        else:
+            self.outcome.skip("a signed checkpoint: no key was given for it")
+
+    def _check_attestations(self):
+        for path in sorted(self.source.sizes):
+            if path.startswith("attestations/"):
+                self.outcome.skip("an attestation")
+
+    # the end
+
+    def _finish(self):
+        if self._report is not None and not self._report_checked:
+            self._find("report/report.json", "about a number of entries that the ledger does not have", "REPORT_NUMBER")
+        if self._redacted != self.index["redacted"]:
+            self._find("bundle.json", "%d records are redacted" % self._redacted)
+        audit = self.ledger
+        if audit is None or audit.opened is None or audit.leaf is None:
+            return
+        head = {
+            "id": audit.opened["ledger"],
+            "leaf": audit.leaf.hex(),
+            "root": audit.tree.root().hex(),
+            "size": audit.size,
+        }
+        if head != self.index["ledger"]:
+            self._find("bundle.json", "/ledger is not the head of the ledger")
+
+
+class LedgerCopy:
+    """ledger/ledger.sqlite, held against the entries row by row."""
+
+    _CHUNK = 2**20
+
+    def __init__(self, source, path):
+        self.path = path
+        self._problem = None
+        self._connection = self._rows = self._folder = None
+        if path not in source.sizes:
+            self._problem = "not there"
+            return
+        try:
+            self._open(self._on_disk(source))
+        except (sqlite3.Error, Refusal) as error:
+            self._problem = "no ledger file: %s" % error
+
+    def _on_disk(self, source):
+        """Path of a copy of the file, with nothing beside it that SQLite could take for a journal."""
+        self._folder = tempfile.TemporaryDirectory(prefix="boundbook-verify-")
+        target = os.path.join(self._folder.name, "ledger.sqlite")
+        with source.open(self.path) as given, open(target, "wb") as copy:
+            head = given.read(100)
+            if head[:16] != b"SQLite format 3\0" or head[18:20] != b"\x01\x01":
+                raise Refusal("not a SQLite file, or one in WAL mode")
+            copy.write(head)
+            for chunk in iter(lambda: given.read(self._CHUNK), b""):
+                copy.write(chunk)
+        return target
+
+    def _open(self, path):
+        self._connection = sqlite3.connect("file:%s?mode=ro&immutable=1" % path, uri=True)
+        for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON", "mmap_size = 0"):
+            self._connection.execute("PRAGMA " + pragma)
+        tables = dict(self._connection.execute("SELECT name, type FROM sqlite_master WHERE name IN ('entry', 'object')"))
+        if tables != {"entry": "table", "object": "table"}:
+            raise Refusal("without the tables of a ledger")
+        if self._connection.execute("SELECT 1 FROM object LIMIT 1").fetchone() is not None:
+            raise Refusal("with objects")
+        self._rows = self._connection.execute("SELECT seq, prev, leaf, body FROM entry ORDER BY seq")
+
+    def compare(self, audit, body):
+        """Holds the next row against the entry that the audit has just taken."""
+        if self._problem is not None:
+            return
+        previous, self._leaf = getattr(self, "_leaf", None), audit.leaf
+        try:
+            row = self._rows.fetchone()
+        except sqlite3.Error as error:
+            self._problem = "no ledger file: %s" % error
+            return
+        if row is None or [_raw(value) for value in row] != [audit.size - 1, previous, audit.leaf, body]:
+            self._problem = "row %d is not the entry" % (audit.size - 1)
+
+    def close(self, audit):
+        """What is wrong with the file, as a list of texts."""
+        try:
+            if self._problem is None and self._rows.fetchone() is not None:
+                self._problem = "more rows than entries"
+        except sqlite3.Error as error:
+            self._problem = "no ledger file: %s" % error
+        if self._connection is not None:
+            self._connection.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+        return [] if self._problem is None else [self._problem]
+
+
+def _raw(value):
+    """A column as bytes; hexadecimal texts too."""
+    return value
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Command line
+# ---------------------------------------------------------------------------------------------------------------
+
+NEVER_CHECKED = (
+    "whether the owner rewrote the whole ledger: only a head or checkpoint that somebody else kept shows that",
+    "clocks and hosts, what a service did with what it was sent, whether reference answers are right",
+    "time stamps (RFC 3161) and X.509 chains",
+    "JSON Schemas of reports, forms of a report other than report.json, and its prose and costs",
+)
+USAGE = "usage: boundbook_verify.py BUNDLE [--key VKEY]... [--json]"
+
+
+def verdict_document(audit):
+    """Everything that is said about a bundle, as one value."""
+    ledger, index = audit.ledger, audit.index
+    outcome = audit.outcome
+    document = {
+        "verdict": "findings" if outcome.count else "clean",
+        "bundle": audit.identity,
+        "manifest": index["manifest"] if index else None,
+        "head": None,
+        "plan": None,
+        "coverage": None,
+        "visibility": None,
+        "bounds": None,
+        "verified_checkpoints": audit.verified_notes,
+        "findings": outcome.findings,
+        "finding_count": outcome.count,
+        "not_checked": outcome.unchecked() + list(NEVER_CHECKED),
+    }
+    if ledger is not None and ledger.opened is not None and ledger.leaf is not None:
+        document["head"] = {
+            "ledger": ledger.opened["ledger"],
+            "size": ledger.size,
+            "leaf": ledger.leaf.hex(),
+            "root": ledger.tree.root().hex(),
+        }
+        if ledger.plan is not None:
+            builder = ReportBuilder(ledger)
+            document["plan"] = ledger.manifest.value["plan"]
+            document["coverage"] = builder.coverage()["queues"]
+            document["visibility"] = builder.visibility()
+            if ledger.unblinded is not None:
+                document["bounds"] = builder.bounds()
+    return document
+
+
+def print_text(document, out):
+    """The same document for people."""
+
+    def line(name, value):
+        print("%-10s %s" % (name, value), file=out)
+
+    line("verdict", document["verdict"])
+    line("bundle", document["bundle"])
+    line("manifest", document["manifest"])
+    if document["head"]:
+        head = document["head"]
+        line("head", "size %d, leaf %s, root %s, ledger %s" % (head["size"], head["leaf"], head["root"], head["ledger"]))
+    if document["plan"]:
+        line("plan", "%d slots, %s" % (document["plan"]["count"], document["plan"]["digest"]))
+        for queue in document["coverage"]:
+            counts = "%(settled)d of %(planned)d settled, %(unresolved)d unresolved, %(pending)d pending" % queue
+            line("coverage", "%s (%s): %s" % (printable(queue["queue"]), queue["role"], counts))
+        line("outcomes", document["visibility"])
+    for bound in document["bounds"] or []:
+        line("bound", "%s: [%s, %s]" % (printable(bound["of"]), bound["lower"], bound["upper"]))
+    line("notes", "%d signed checkpoints verified" % document["verified_checkpoints"])
+    for finding in document["findings"]:
+        line("finding", "%s at %s: %s" % (finding["code"], printable(finding["place"]), printable(finding["message"])))
+    if document["finding_count"] > len(document["findings"]):
+        line("finding", "and %d more" % (document["finding_count"] - len(document["findings"])))
+    for item in document["not_checked"]:
+        line("unchecked", printable(item))
+
+
+def printable(value):
+    """A hostile text without control characters."""
+    return "".join(c if c.isprintable() else "\\u%04x" % ord(c) for c in value)
+
+
+def parse_arguments(arguments):
+    """(path, keys, json); raises ValueError on wrong usage."""
+    paths, keys, as_json = [], [], False
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        if argument == "--json":
+            as_json = True
+        elif argument == "--key" or argument.startswith("--key="):
+            value = argument[6:] if argument != "--key" else rest.pop(0) if rest else ""
+            try:
+                keys.append(VerifierKey(value))
+            except Refusal as refusal:
+                raise ValueError("--key: %s" % refusal) from None
+        elif argument.startswith("-"):
+            raise ValueError("unknown option %s" % argument)
+        else:
+            paths.append(argument)
+    if len(paths) != 1:
+        raise ValueError(USAGE)
+    return paths[0], keys, as_json
+
+
+def main(arguments, out=None):
+    """Verifies a bundle, prints what was found, and gives the exit status."""
+    out = out or sys.stdout
+    if arguments in (["--help"], ["-h"]):
+        print(__doc__, file=out)
+        return 0
+    try:
+        path, keys, as_json = parse_arguments(arguments)
+        audit = BundleAudit(open_bundle(path), keys)
+    except (ValueError, NoBundle) as error:
+        print("boundbook_verify: %s" % error, file=sys.stderr)
+        return 2
+    audit.run()
+    document = verdict_document(audit)
+    if as_json:
+        print(json.dumps(document, ensure_ascii=True, indent=2), file=out)
+    else:
+        print_text(document, out)
+    return 4 if document["finding_count"] else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except (Exception, KeyboardInterrupt) as error:  # hostile input must not show a traceback
+        print("boundbook_verify: internal fault: %s: %s" % (type(error).__name__, printable(str(error))), file=sys.stderr)
+        sys.exit(1)
