@@ -3796,34 +3796,38 @@ class ReportBuilder:
 
     def _section(self, results, name, tasks):
         seeds = evaluation_seeds(results.declared)
-        rows, evaluations, arms = [], [], []
-        for arm in results.declared["arms"]:
-            of_arm = [(seed, results.row(arm, seed, tasks)) for seed in training_seeds(self._protocol, arm)]
-            for seed, row in of_arm:
-                parts = [(one, results.row(arm, seed, tasks, one)) for one in seeds] if len(seeds) > 1 else []
-                scores = [part.score() for _, part in parts] if row.complete else []
-                rows.append(self._row(arm, seed, row, spread(scores)))
-                evaluations += [{**self._row(arm, seed, part, None), "evaluation_seed": one} for one, part in parts]
-            arms.append(self._arm_row(arm, [row for _, row in of_arm]))
+        parts = seeds if len(seeds) > 1 else []
+        weights = [(arm, seed) for arm in results.declared["arms"] for seed in training_seeds(self._protocol, arm)]
+        rows = {pair: results.row(*pair, tasks) for pair in weights}
+        by_seed = {(pair, one): results.row(*pair, tasks, one) for one in parts for pair in weights}
+        shown = []
+        for pair, row in rows.items():
+            scores = [by_seed[(pair, one)].score() for one in parts] if row.complete else []
+            shown.append(self._row(pair, row, spread(scores)))
         return {
             "id": name,
             "estimand": _PROSE,
             "unit_of_replication": _PROSE,
             "tasks": len(tasks),
             "reps": results.declared["reps"],
-            "rows": rows,
-            "evaluations": evaluations,
-            "arms": arms,
+            "rows": shown,
+            "evaluations": [
+                {**self._row(pair, row, None), "evaluation_seed": one} for (pair, one), row in by_seed.items()
+            ],
+            "arms": [
+                self._arm_row(arm, [row for pair, row in rows.items() if pair[0] == arm])
+                for arm in results.declared["arms"]
+            ],
         }
 
-    def _row(self, arm, seed, row, evaluation_spread):
+    def _row(self, weights, row, evaluation_spread):
         saturation = row.saturation(self._analysis["interval"]["level"])
         if saturation is not None:
             saturation["wilson"]["low"] = nearly(saturation["wilson"]["low"])
             saturation["wilson"]["high"] = nearly(saturation["wilson"]["high"])
         return {
-            "arm": arm,
-            "training_seed": seed,
+            "arm": weights[0],
+            "training_seed": weights[1],
             **row.counts(),
             "sum": figure(Fraction(sum(cell.sum for cell in row.cells))),
             "bound": row.bound().to_json(),
@@ -4021,7 +4025,9 @@ def differences_of(expected, actual, place=""):
 
 
 def _shown(value):
-    return quote(value) if type(value) is str else quote(repr(value))
+    if type(value) in (dict, list):
+        return "an object" if type(value) is dict else "a list"
+    return quote(value) if type(value) is str else json.dumps(value)
 
 
 # ---------------------------------------------------------------------------------------------------------------
