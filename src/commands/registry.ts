@@ -2,6 +2,7 @@ import { command as audit } from './audit.js';
 import { command as bind } from './bind.js';
 import { command as check } from './check.js';
 import type { CommandDefinition } from './command.js';
+import { command as exportBundle } from './export.js';
 import { command as freeze } from './freeze.js';
 import { command as init } from './init.js';
 import { command as note } from './note.js';
@@ -34,4 +35,5 @@ export const COMMANDS: readonly CommandDefinition[] = [
   sign,
   timestamp,
   audit,
+  exportBundle,
 ];

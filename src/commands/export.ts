@@ -1,0 +1,89 @@
+import type { Exported } from '../audit/bundle/export.js';
+import type { CommandDefinition } from './command.js';
+
+export const command: CommandDefinition = {
+  name: 'export',
+  args: '[manifest]',
+  summary: 'write a bundle: everything that a stranger needs to audit a ledger, in one folder or tar',
+  options: [
+    { flags: '--out <folder>', description: 'the new folder of the bundle', required: true },
+    { flags: '--tar <file>', description: 'also a new tar of it; the same bundle gives the same bytes' },
+    {
+      flags: '--report <file>',
+      description: 'a report to take along instead of the one that is built now; can be given several times',
+      repeatable: true,
+    },
+    {
+      flags: '--redact <what>',
+      description: 'tasks, answers, sha256:… (with commas): replace these contents by salted commitments',
+    },
+  ],
+  examples: [
+    'boundbook export --out bundle',
+    'boundbook export obme-final --out obme-bundle --tar obme-bundle.tar',
+    'boundbook export --out public-bundle --redact tasks,answers',
+  ],
+  next: 'boundbook audit FOLDER_OR_TAR, anywhere; publish the digest of the bundle.',
+  run: async ([selector], options, { root }) => {
+    const { exportBundle } = await import('../audit/bundle/export.js');
+    const { parseRedaction } = await import('../audit/bundle/redaction.js');
+    const { listOption, textOption } = await import('./options.js');
+    const tar = textOption(options.tar, '--tar');
+    const redact = textOption(options.redact, '--redact');
+    const exported = await exportBundle(root, selector, {
+      out: textOption(options.out, '--out') ?? '',
+      reports: listOption(options.report, '--report'),
+      ...(tar === undefined ? {} : { tar }),
+      ...(redact === undefined ? {} : { redact: parseRedaction(redact) }),
+    });
+    return { text: await exportText(exported), json: exportJson(exported) };
+  },
+};
+
+function exportJson({ manifest, bundle, folder, tar, head, objects, redaction }: Exported) {
+  return {
+    schema: 'boundbook/export/1',
+    bundle,
+    folder,
+    tar: tar === null ? null : { file: tar.file, size: tar.size, digest: tar.digest },
+    manifest: manifest.digest,
+    head: { ...head },
+    objects,
+    redaction: redaction === null ? null : { ...redaction },
+  };
+}
+
+async function exportText({
+  manifest,
+  bundle,
+  folder,
+  tar,
+  head,
+  objects,
+  redaction,
+}: Exported): Promise<string> {
+  const { labelled } = await import('./manifest-output.js');
+  const { GUESSABLE_BYTES } = await import('../audit/bundle/redaction.js');
+  const rows: [string, string][] = [
+    ['bundle', folder],
+    ['identity', bundle],
+    ['manifest', manifest.digest],
+    ['ledger', `${head.size} entries, ${objects} objects`],
+    ['root', head.root],
+  ];
+  if (tar !== null) rows.push(['tar', tar.file], ['sha256sum', tar.digest.slice('sha256:'.length)]);
+  if (redaction !== null) {
+    rows.push(
+      ['redacted', `${redaction.objects} objects`],
+      ['salts', `${redaction.salts} (private: it opens the commitments; never part of the bundle)`],
+    );
+  }
+  const lines = [labelled(rows)];
+  if (redaction !== null && redaction.guessable > 0) {
+    lines.push(
+      `${redaction.guessable} redacted objects have fewer than ${GUESSABLE_BYTES} bytes: entries hold their unsalted digests, so that whoever guesses such a content can confirm the guess.`,
+    );
+  }
+  lines.push(`Next: boundbook audit ${tar?.file ?? folder}`);
+  return lines.join('\n');
+}

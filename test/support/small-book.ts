@@ -1,0 +1,490 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { attemptId, PLANNED } from '../../src/attempts/machine.js';
+import { type FailureSignals, failureSignals } from '../../src/attempts/signals.js';
+import { canonicalBytes } from '../../src/core/canonical-json.js';
+import { digestOf } from '../../src/core/digest.js';
+import { ledgerFolder } from '../../src/ledger/book.js';
+import type { DraftOf, EntryDraft } from '../../src/ledger/entries.js';
+import { CompactRange } from '../../src/ledger/merkle.js';
+import { type LedgerObject, toObject } from '../../src/ledger/objects.js';
+import { LedgerStore } from '../../src/ledger/store.js';
+import { freezeProtocol } from '../../src/manifest/freeze.js';
+import { bindingOf } from '../../src/manifest/manifest.js';
+import type { Product } from '../../src/manifest/product.js';
+import type { StoredManifest } from '../../src/manifest/workspace.js';
+import { resolveTaskSets, taskFiles } from '../../src/protocol/tasks.js';
+import { gradeText } from '../../src/runner/adapters/answer-grading.js';
+import { buildRequest } from '../../src/runner/adapters/openai-request.js';
+import {
+  conclusions,
+  generateRecord,
+  gradeRecord,
+  type Recorded,
+  stateAfter,
+} from '../../src/runner/drafts.js';
+import { type Job, jobOf } from '../../src/runner/plan-queue.js';
+import { expandSlots } from '../../src/slots/plan.js';
+
+/**
+ * A small book for tests of audits and bundles: eleven slots of an openai runner, every kind of life among them, made in
+ * this process without a server. The same options give the same bytes: clock, ids and answers are fixed.
+ *
+ * ```ts
+ * const book = await makeSmallBook(temporaryFolder());           // unblinded, 11 slots, two sessions
+ * await exportBundle(book.root, undefined, { out: 'bundle' });   // report built in
+ * const loose = LooseBundle.read(join(book.root, 'bundle'));     // test/support/loose-bundle.ts: edit, write, audit
+ * ```
+ *
+ * `LIVES` says what happens to each slot in the order of the plan; hand in other lives for another story.
+ */
+
+/** What comes of one attempt. */
+export type Step =
+  /** The service answers this text; it is graded. */
+  | { readonly answer: string }
+  /** It answers, and grading the answer fails for want of a grader. */
+  | { readonly ungraded: string }
+  /** Generating fails with these signals; `body` is what was kept of an answer. */
+  | { readonly failure: Partial<FailureSignals> & Pick<FailureSignals, 'cause'>; readonly body?: string }
+  /** The attempt's process is gone; the second session finds nothing. */
+  | 'crash';
+
+export type Life = readonly Step[];
+
+const LOST = { failure: { cause: 'connection_lost', phase: 'body' } } as const satisfies Step;
+const BUSY = {
+  failure: { cause: 'http_status', phase: 'headers', http_status: 503 },
+} as const satisfies Step;
+const HTML = {
+  failure: { cause: 'body_not_json', phase: 'body', http_status: 200 },
+  body: '<html>busy</html>',
+} as const satisfies Step;
+const MALFORMED = {
+  failure: { cause: 'body_malformed', phase: 'body', http_status: 200 },
+  body: '{"model":',
+} as const satisfies Step;
+
+/** Settled right and wrong, replaced, regraded, a model's own fault, unresolved in both ways, crashed. */
+export const LIVES: readonly Life[] = [
+  [{ answer: '12' }],
+  [{ answer: 'twelve' }],
+  [LOST, { answer: '7' }],
+  [LOST, BUSY],
+  [HTML],
+  [MALFORMED],
+  [{ ungraded: '7' }, { answer: '7' }],
+  ['crash', { answer: '12' }],
+  [{ answer: '-30' }],
+  [{ answer: '' }],
+  [{ answer: '0012' }],
+];
+
+export interface SmallBookOptions {
+  /** One for each slot, in the order of the plan; fewer leave slots pending. */
+  readonly lives?: readonly Life[];
+  /** Whether the book ends with an unblinding; true when absent. */
+  readonly unblind?: boolean;
+  readonly revision?: number;
+  /** Changes of the protocol's text before it is frozen. */
+  readonly protocol?: (text: string) => string;
+}
+
+export interface SmallBook {
+  /** The workspace. */
+  readonly root: string;
+  readonly stored: StoredManifest;
+  /** The ledger's folder. */
+  readonly ledger: string;
+  readonly product: Product;
+  /** The clock of the book, which goes on. */
+  readonly now: () => string;
+}
+
+export const TASKS = [
+  { id: 'sum-1', question: '5+7=', answer: 12 },
+  { id: 'sum-2', question: '3+4=', answer: '7' },
+  { id: 'sum-3', question: '10-40=', answer: -30 },
+];
+
+export const PROTOCOL = `boundbook: 1
+name: small
+revision: 1
+title: A small evaluation
+task_sets:
+  all: { file: tasks/all.jsonl, id: id, count: 3 }
+  two: { subset_of: all, ids: tasks/two.txt, count: 2 }
+models:
+  M: { training_seeds: [42], weights: "models/M-{seed}" }
+  base: { weights: models/base }
+conditions:
+  default:
+    prompt: { system: "Answer with a number.", user: "{question}" }
+    decoding: { temperature: 1, top_p: 1, top_k: -1, min_p: 0, max_tokens: 8 }
+    grader: { kind: integer, answer: answer }
+arms:
+  M: { model: M, condition: default }
+  base: { model: base, condition: default }
+queues:
+  main: { tasks: two, reps: 2, arms: [M, base], role: confirmatory }
+  wide: { tasks: all, reps: 1, arms: [M], role: exploratory }
+sampling: { namespace: small, bits: 31 }
+order: { group_by: [arm, training_seed], within: hash }
+runner:
+  adapter: openai
+  endpoint: chat
+  service:
+    argv: [node, runner/server.js, "{weights}", "{port}"]
+    ready: { path: /health, timeout_s: 10 }
+    restarts: 1
+    stop_grace_s: 1
+    gpus: 1
+  limits: { request_s: 10, queue_wait_s: 10, response_bytes: 100000 }
+  sources: { server: runner }
+attempts:
+  replacements: 1
+  regrades: 1
+  breaker: 10
+  rules:
+    - { id: lost, when: { cause: connection_lost }, attribute: infrastructure, sufficient: true }
+    - { id: busy, when: { http_status: [429, 5xx] }, attribute: infrastructure, sufficient: true }
+    - { id: malformed, when: { cause: body_malformed }, attribute: model, sufficient: true }
+    - { id: grader, when: { cause: grader_fault }, attribute: infrastructure, sufficient: true }
+blinding: masked
+analysis:
+  scores: [{ id: main, queue: main }]
+  contrasts: [{ id: M-base, minuend: M, subtrahend: base, queue: main, role: primary }]
+  tables: [{ id: parts, queue: wide, partitions: [two], role: secondary }]
+  interval: { method: two_way_bootstrap, resamples: 100, seed: 1, level: 0.95 }
+pending: []
+`;
+
+const FIRST = '1'.repeat(32);
+const SECOND = '2'.repeat(32);
+const LEDGER = 'a'.repeat(32);
+
+/** @param root an empty folder, which becomes the workspace */
+export async function makeSmallBook(root: string, options: SmallBookOptions = {}): Promise<SmallBook> {
+  const now = fixedClock();
+  const product = smallProduct(root);
+  writeWorkspace(root, options.protocol ?? ((text) => text));
+  const stored = await freezeProtocol('protocol/small.yaml', { root, now, product });
+  const ledger = ledgerFolder(root, stored.file);
+  const store = await createStore(root, stored, ledger, now);
+  try {
+    const writer = new Writer(store, stored, root);
+    writer.run(options.lives ?? LIVES, options.unblind ?? true);
+  } finally {
+    store.close();
+  }
+  return { root, stored, ledger, product, now };
+}
+
+/** Ten seconds between two readings. */
+export function fixedClock(start = Date.UTC(2026, 10, 30)): () => string {
+  let time = start;
+  return () => {
+    time += 10_000;
+    return new Date(time).toISOString();
+  };
+}
+
+/** A program of one file, the same everywhere. */
+export function smallProduct(root: string): Product {
+  put(root, '.program/cli.js', '// the program\n');
+  const tool = { name: 'boundbook', version: '0.1.0', dependencies: {} } as const;
+  return { tool, folder: join(root, '.program'), shown: 'program' };
+}
+
+function writeWorkspace(root: string, edit: (text: string) => string): void {
+  put(root, 'protocol/small.yaml', edit(PROTOCOL));
+  put(root, 'tasks/all.jsonl', TASKS.map((task) => `${JSON.stringify(task)}\n`).join(''));
+  put(root, 'tasks/two.txt', 'sum-1\nsum-2\n');
+  put(root, 'runner/server.js', '// stands for a server\n');
+  for (const [i, model] of ['M-42', 'base'].entries()) {
+    put(root, `models/${model}/model.safetensors`, weights(i));
+    put(root, `models/${model}/config.json`, '{"model_type":"small"}');
+  }
+}
+
+function weights(fill: number): Buffer {
+  const header = Buffer.from('{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}');
+  const size = Buffer.alloc(8);
+  size.writeBigUInt64LE(BigInt(header.length));
+  return Buffer.concat([size, header, Buffer.alloc(4, fill)]);
+}
+
+function put(root: string, path: string, content: string | Uint8Array): void {
+  const file = join(root, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, content);
+}
+
+function fileObjects(root: string, { manifest }: StoredManifest): ReadonlyMap<string, LedgerObject> {
+  const contents: Readonly<Record<string, string>> = {
+    'tasks/all': TASKS.map((task) => `${JSON.stringify(task)}\n`).join(''),
+    'tasks/two': 'sum-1\nsum-2\n',
+  };
+  return new Map(
+    taskFiles(manifest.protocol).map(({ binding }) => {
+      const object = toObject(contents[binding] ?? '');
+      if (bindingOf(manifest, binding)?.digest !== object.digest) throw new Error(`${binding} in ${root}`);
+      return [binding, object];
+    }),
+  );
+}
+
+function createStore(
+  root: string,
+  stored: StoredManifest,
+  folder: string,
+  now: () => string,
+): Promise<LedgerStore> {
+  const manifest = toObject(canonicalBytes(stored.manifest));
+  const tasks = fileObjects(root, stored);
+  const { plan } = stored.manifest;
+  if (plan === null) throw new Error('no plan');
+  const draft: DraftOf<'ledger.opened'> = {
+    type: 'ledger.opened',
+    ledger: LEDGER,
+    incarnation: 1,
+    carries: null,
+    restored: null,
+    manifest: stored.digest,
+    manifest_object: manifest.digest,
+    plan: { ...plan },
+    task_objects: Object.fromEntries([...tasks].map(([binding, { digest }]) => [binding, digest])),
+    tool: { name: 'boundbook', version: '0.1.0' },
+  };
+  return LedgerStore.create(folder, { draft, objects: [manifest, ...tasks.values()] }, { now });
+}
+
+class Writer {
+  readonly #store: LedgerStore;
+  readonly #stored: StoredManifest;
+  readonly #jobs: readonly Job[];
+  readonly #counts = { settled: 0, unresolved: 0 };
+
+  constructor(store: LedgerStore, stored: StoredManifest, root: string) {
+    this.#store = store;
+    this.#stored = stored;
+    const { protocol } = stored.manifest;
+    const files = new Map([...fileObjects(root, stored)].map(([binding, { bytes }]) => [binding, bytes]));
+    const { ids, tasks } = resolveTaskSets(protocol, files);
+    this.#jobs = [...expandSlots(protocol, ids)].map((slot) => {
+      const job = jobOf(protocol, tasks, slot);
+      if (job === null) throw new Error('a slot without a task');
+      return job;
+    });
+  }
+
+  /** The first session works through the plan and crashes; the second finishes what was left. */
+  run(lives: readonly Life[], unblind: boolean): void {
+    const paired = lives.map((life, i) => ({ life, job: this.#jobs[i] as Job }));
+    this.#begin(FIRST, 'boot-1', 100);
+    const crashed = paired.filter(({ life }) => life.includes('crash'));
+    for (const { life, job } of paired) this.#live(job, life, FIRST);
+    if (crashed.length > 0) {
+      this.#begin(SECOND, 'boot-2', 200);
+      for (const { life, job } of crashed) this.#recover(job, life);
+    }
+    this.#end(crashed.length > 0 ? SECOND : FIRST);
+    if (unblind) this.#unblind(lives.length);
+  }
+
+  #begin(session: string, boot: string, pid: number): void {
+    const effective = toObject(`{"object":"list","session":"${session}"}`);
+    this.#store.append([
+      {
+        type: 'gate.passed',
+        session,
+        manifest: this.#stored.digest,
+        files: 6,
+        bytes: 300,
+        process: { boot_id: boot, pid, started: String(pid) },
+        host: { node: 'v20', platform: 'linux', arch: 'x64' },
+        selection: {},
+      },
+    ]);
+    this.#store.append([{ type: 'checkpoint', ...this.#head(), note: null, timestamps: [] }]);
+    this.#store.append(
+      [
+        {
+          type: 'service.started',
+          session,
+          service: 'M@42/0',
+          model: 'M@42',
+          pid: pid + 1,
+          port: 9000,
+          start: 0,
+          effective: effective.digest,
+          seconds: 1.5,
+        },
+      ],
+      [effective],
+    );
+  }
+
+  #head(): { size: number; root: string } {
+    const range = new CompactRange();
+    for (const { leaf } of this.#store.entries()) range.append(leaf);
+    return { size: range.size, root: range.root().toString('hex') };
+  }
+
+  #end(session: string): void {
+    this.#store.append([
+      {
+        type: 'service.stopped',
+        session,
+        service: 'M@42/0',
+        model: 'M@42',
+        reason: 'done',
+        exit_status: 0,
+        signal: null,
+        seconds: 60,
+        gpus: 1,
+      },
+      { type: 'run.paused', session, reason: 'finished', detail: null },
+    ]);
+  }
+
+  #unblind(lived: number): void {
+    const planned = this.#jobs.length;
+    const { settled, unresolved } = this.#counts;
+    const pending = planned - settled - unresolved;
+    this.#store.append([
+      { type: 'unblinded', partial: lived < planned, planned, settled, unresolved, pending },
+    ]);
+  }
+
+  #live(job: Job, life: Life, session: string): void {
+    const crash = life.indexOf('crash');
+    this.#play(job, crash === -1 ? life : life.slice(0, crash + 1), session, []);
+  }
+
+  #recover(job: Job, life: Life): void {
+    const crash = life.indexOf('crash');
+    const before = this.#draftsOf(job.work.slot.id);
+    const draft: EntryDraft = {
+      type: 'attempt.recovered',
+      attempt: attemptId(job.work.slot.id, crash + 1),
+      slot: job.work.slot.id,
+      session: SECOND,
+      found: 'nothing',
+      evidence: { reason: 'boot_changed', boot_id: 'boot-1', pid: 100 },
+    };
+    const state = stateAfter(PLANNED, [...before, draft], job.rules);
+    const after = conclusions(state, job.rules, 0.5);
+    this.#store.append([draft, ...after]);
+    this.#play(job, life.slice(crash + 1), SECOND, [...before, draft, ...after]);
+  }
+
+  #play(job: Job, life: Life, session: string, earlier: readonly EntryDraft[]): void {
+    const drafts = [...earlier];
+    const objects: LedgerObject[] = [];
+    for (const step of life) {
+      const recorded = attemptOf(job, step, session, drafts);
+      drafts.push(...recorded.drafts);
+      objects.push(...recorded.objects);
+    }
+    this.#store.append(drafts.slice(earlier.length), objects);
+    const last = drafts.at(-1)?.type;
+    if (last === 'slot.settled') this.#counts.settled++;
+    if (last === 'slot.unresolved') this.#counts.unresolved++;
+  }
+
+  #draftsOf(slot: string): EntryDraft[] {
+    return [...this.#store.entries()].flatMap(({ entry }) =>
+      'slot' in entry && entry.slot === slot ? [entry as EntryDraft] : [],
+    );
+  }
+}
+
+/** The entries of one attempt, with what follows from its end. */
+function attemptOf(job: Job, step: Step, session: string, before: readonly EntryDraft[]): Recorded {
+  const { work, rules } = job;
+  const { id } = work.slot;
+  const state = stateAfter(PLANNED, before, rules);
+  const n = state.attempts.length + 1;
+  const names = { attempt: attemptId(id, n), slot: id };
+  const candidate = state.phase === 'attributed' ? state.candidate : null;
+  const kind = n === 1 ? 'first' : candidate === null ? 'replacement' : 'regrade';
+  const request = kind === 'regrade' ? null : toObject(requestOf(job));
+  const { queue, arm, trainingSeed, evaluationSeed, task, rep } = work.slot;
+  const drafts: EntryDraft[] = [
+    {
+      ...names,
+      type: 'attempt.started',
+      session,
+      key: { queue, arm, training_seed: trainingSeed, evaluation_seed: evaluationSeed, task, rep },
+      kind,
+      of: n === 1 ? null : attemptId(id, n - 1),
+      sampling_seed: rules.samplingSeed,
+      candidate: kind === 'regrade' ? candidate : null,
+      request: request?.digest ?? null,
+    },
+  ];
+  const objects = request === null ? [] : [request];
+  for (const { draft, objects: more } of step === 'crash' ? [] : stagesOf(job, step, kind === 'regrade')) {
+    drafts.push(draft);
+    objects.push(...more);
+  }
+  const reached = stateAfter(PLANNED, [...before, ...drafts], rules);
+  return { drafts: [...drafts, ...conclusions(reached, rules, 2.25)], objects };
+
+  function stagesOf({ work: { model } }: Job, what: Exclude<Step, 'crash'>, regrade: boolean) {
+    if ('failure' in what) {
+      const signals = failureSignals({
+        stage: 'generate',
+        phase: 'body',
+        service_alive: true,
+        ...what.failure,
+      });
+      const kept = what.body === undefined ? {} : { response: Buffer.from(what.body) };
+      return [generateRecord(names, { kind: 'failure', signals, ...STAGE, objects: kept })];
+    }
+    const text = 'answer' in what ? what.answer : what.ungraded;
+    const bytes = Buffer.from(text);
+    const generated = generateRecord(names, {
+      kind: 'candidate',
+      bytes,
+      ...STAGE,
+      objects: { response: Buffer.from(responseOf(model, text, `${id}-${n}`)) },
+      usage: { prompt_tokens: 9, completion_tokens: 4 },
+      finishReason: 'stop',
+    });
+    const graded = gradeRecord(names, digestOf(bytes), gradeEnd(job, what, bytes));
+    return regrade ? [graded] : [generated, graded];
+  }
+}
+
+const STAGE = { usage: null, finishReason: null, seconds: 1.25, queueSeconds: 0, objects: {} } as const;
+
+function gradeEnd({ work }: Job, step: Exclude<Step, 'crash'>, bytes: Buffer) {
+  const { grader } = work.condition;
+  if (grader.kind === 'report') throw new Error('another grader');
+  if ('ungraded' in step) {
+    const signals = failureSignals({ stage: 'grade', phase: 'running', cause: 'grader_fault' });
+    return { kind: 'failure' as const, signals, ...STAGE };
+  }
+  const end = gradeText(grader, work, bytes);
+  if (end.kind !== 'report') throw new Error('no report');
+  // Grading takes a time that differs from run to run.
+  return { ...end, seconds: 0.5 };
+}
+
+function requestOf({ work }: Job): Buffer {
+  return buildRequest('chat', work.condition, work.model, work.fields, work.samplingSeed);
+}
+
+/** What a server of the common kind answers. */
+export function responseOf(model: string, content: string, id: string): string {
+  return JSON.stringify({
+    id: `chatcmpl-${id}`,
+    object: 'chat.completion',
+    created: 1_790_000_000,
+    model,
+    choices: [{ index: 0, message: { role: 'assistant', content }, logprobs: null, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 9, completion_tokens: 4, total_tokens: 13 },
+  });
+}
