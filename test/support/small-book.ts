@@ -43,8 +43,8 @@ import { expandSlots } from '../../src/slots/plan.js';
 export type Step =
   /** The service answers this text; it is graded. */
   | { readonly answer: string }
-  /** It answers, and grading the answer fails for want of a grader. */
-  | { readonly ungraded: string }
+  /** It answers, and the attempt's process is gone before the answer is graded; the second session grades it. */
+  | { readonly interrupted: string }
   /** Generating fails with these signals; `body` is what was kept of an answer. */
   | { readonly failure: Partial<FailureSignals> & Pick<FailureSignals, 'cause'>; readonly body?: string }
   /** The attempt's process is gone; the second session finds nothing. */
@@ -65,7 +65,7 @@ const MALFORMED = {
   body: '{"model":',
 } as const satisfies Step;
 
-/** Settled right and wrong, replaced, regraded, a model's own fault, unresolved in both ways, crashed. */
+/** Settled right and wrong, replaced, unresolved in both ways, a model's own fault, interrupted, crashed. */
 export const LIVES: readonly Life[] = [
   [{ answer: '12' }],
   [{ answer: 'twelve' }],
@@ -73,7 +73,7 @@ export const LIVES: readonly Life[] = [
   [LOST, BUSY],
   [HTML],
   [MALFORMED],
-  [{ ungraded: '7' }, { answer: '7' }],
+  [{ interrupted: '7' }],
   ['crash', { answer: '12' }],
   [{ answer: '-30' }],
   [{ answer: '' }],
@@ -149,7 +149,6 @@ attempts:
     - { id: lost, when: { cause: connection_lost }, attribute: infrastructure, sufficient: true }
     - { id: busy, when: { http_status: [429, 5xx] }, attribute: infrastructure, sufficient: true }
     - { id: malformed, when: { cause: body_malformed }, attribute: model, sufficient: true }
-    - { id: grader, when: { cause: grader_fault }, attribute: infrastructure, sufficient: true }
 blinding: masked
 analysis:
   scores: [{ id: main, queue: main }]
@@ -282,7 +281,7 @@ class Writer {
   run(lives: readonly Life[], unblind: boolean): void {
     const paired = lives.map((life, i) => ({ life, job: this.#jobs[i] as Job }));
     this.#begin(FIRST, 'boot-1', 100);
-    const crashed = paired.filter(({ life }) => life.includes('crash'));
+    const crashed = paired.filter(({ life }) => life.some(isCrash));
     for (const { life, job } of paired) this.#live(job, life, FIRST);
     if (crashed.length > 0) {
       this.#begin(SECOND, 'boot-2', 200);
@@ -358,25 +357,28 @@ class Writer {
   }
 
   #live(job: Job, life: Life, session: string): void {
-    const crash = life.indexOf('crash');
+    const crash = life.findIndex(isCrash);
     this.#play(job, crash === -1 ? life : life.slice(0, crash + 1), session, []);
   }
 
   #recover(job: Job, life: Life): void {
-    const crash = life.indexOf('crash');
-    const before = this.#draftsOf(job.work.slot.id);
-    const draft: EntryDraft = {
-      type: 'attempt.recovered',
-      attempt: attemptId(job.work.slot.id, crash + 1),
-      slot: job.work.slot.id,
-      session: SECOND,
-      found: 'nothing',
-      evidence: { reason: 'boot_changed', boot_id: 'boot-1', pid: 100 },
-    };
-    const state = stateAfter(PLANNED, [...before, draft], job.rules);
-    const after = conclusions(state, job.rules, 0.5);
-    this.#store.append([draft, ...after]);
-    this.#play(job, life.slice(crash + 1), SECOND, [...before, draft, ...after]);
+    const crash = life.findIndex(isCrash);
+    const step = life[crash];
+    const { id } = job.work.slot;
+    const before = this.#draftsOf(id);
+    const names = { attempt: attemptId(id, crash + 1), slot: id };
+    const found = step === 'crash' ? 'nothing' : 'candidate';
+    const evidence = { reason: 'boot_changed', boot_id: 'boot-1', pid: 100 } as const;
+    const drafts: EntryDraft[] = [{ ...names, type: 'attempt.recovered', session: SECOND, found, evidence }];
+    const objects: LedgerObject[] = [];
+    if (typeof step === 'object' && 'interrupted' in step) {
+      const graded = gradeOf(job, names, step.interrupted);
+      drafts.push(graded.draft);
+      objects.push(...graded.objects);
+    }
+    drafts.push(...conclusions(stateAfter(PLANNED, [...before, ...drafts], job.rules), job.rules, 0.5));
+    this.#store.append(drafts, objects);
+    this.#play(job, life.slice(crash + 1), SECOND, [...before, ...drafts]);
   }
 
   #play(job: Job, life: Life, session: string, earlier: readonly EntryDraft[]): void {
@@ -407,9 +409,7 @@ function attemptOf(job: Job, step: Step, session: string, before: readonly Entry
   const state = stateAfter(PLANNED, before, rules);
   const n = state.attempts.length + 1;
   const names = { attempt: attemptId(id, n), slot: id };
-  const candidate = state.phase === 'attributed' ? state.candidate : null;
-  const kind = n === 1 ? 'first' : candidate === null ? 'replacement' : 'regrade';
-  const request = kind === 'regrade' ? null : toObject(requestOf(job));
+  const request = toObject(requestOf(job));
   const { queue, arm, trainingSeed, evaluationSeed, task, rep } = work.slot;
   const drafts: EntryDraft[] = [
     {
@@ -417,60 +417,61 @@ function attemptOf(job: Job, step: Step, session: string, before: readonly Entry
       type: 'attempt.started',
       session,
       key: { queue, arm, training_seed: trainingSeed, evaluation_seed: evaluationSeed, task, rep },
-      kind,
+      kind: n === 1 ? 'first' : 'replacement',
       of: n === 1 ? null : attemptId(id, n - 1),
       sampling_seed: rules.samplingSeed,
-      candidate: kind === 'regrade' ? candidate : null,
-      request: request?.digest ?? null,
+      candidate: null,
+      request: request.digest,
     },
   ];
-  const objects = request === null ? [] : [request];
-  for (const { draft, objects: more } of step === 'crash' ? [] : stagesOf(job, step, kind === 'regrade')) {
+  const objects = [request];
+  for (const { draft, objects: more } of step === 'crash' ? [] : stagesOf(job, step, names)) {
     drafts.push(draft);
     objects.push(...more);
   }
   const reached = stateAfter(PLANNED, [...before, ...drafts], rules);
   return { drafts: [...drafts, ...conclusions(reached, rules, 2.25)], objects };
-
-  function stagesOf({ work: { model } }: Job, what: Exclude<Step, 'crash'>, regrade: boolean) {
-    if ('failure' in what) {
-      const signals = failureSignals({
-        stage: 'generate',
-        phase: 'body',
-        service_alive: true,
-        ...what.failure,
-      });
-      const kept = what.body === undefined ? {} : { response: Buffer.from(what.body) };
-      return [generateRecord(names, { kind: 'failure', signals, ...STAGE, objects: kept })];
-    }
-    const text = 'answer' in what ? what.answer : what.ungraded;
-    const bytes = Buffer.from(text);
-    const generated = generateRecord(names, {
-      kind: 'candidate',
-      bytes,
-      ...STAGE,
-      objects: { response: Buffer.from(responseOf(model, text, `${id}-${n}`)) },
-      usage: { prompt_tokens: 9, completion_tokens: 4 },
-      finishReason: 'stop',
-    });
-    const graded = gradeRecord(names, digestOf(bytes), gradeEnd(job, what, bytes));
-    return regrade ? [graded] : [generated, graded];
-  }
 }
 
+type Names = { readonly attempt: string; readonly slot: string };
 const STAGE = { usage: null, finishReason: null, seconds: 1.25, queueSeconds: 0, objects: {} } as const;
 
-function gradeEnd({ work }: Job, step: Exclude<Step, 'crash'>, bytes: Buffer) {
+function isCrash(step: Step): boolean {
+  return step === 'crash' || 'interrupted' in step;
+}
+
+function stagesOf(job: Job, step: Exclude<Step, 'crash'>, names: Names) {
+  if ('failure' in step) {
+    const signals = failureSignals({
+      stage: 'generate',
+      phase: 'body',
+      service_alive: true,
+      ...step.failure,
+    });
+    const kept = step.body === undefined ? {} : { response: Buffer.from(step.body) };
+    return [generateRecord(names, { kind: 'failure', signals, ...STAGE, objects: kept })];
+  }
+  const text = 'answer' in step ? step.answer : step.interrupted;
+  const response = responseOf(job.work.model, text, names.attempt);
+  const generated = generateRecord(names, {
+    kind: 'candidate',
+    bytes: Buffer.from(text),
+    ...STAGE,
+    objects: { response: Buffer.from(response) },
+    usage: { prompt_tokens: 9, completion_tokens: 4 },
+    finishReason: 'stop',
+  });
+  return 'answer' in step ? [generated, gradeOf(job, names, text)] : [generated];
+}
+
+function gradeOf({ work }: Job, names: Names, text: string) {
   const { grader } = work.condition;
   if (grader.kind === 'report') throw new Error('another grader');
-  if ('ungraded' in step) {
-    const signals = failureSignals({ stage: 'grade', phase: 'running', cause: 'grader_fault' });
-    return { kind: 'failure' as const, signals, ...STAGE };
-  }
+  const bytes = Buffer.from(text);
   const end = gradeText(grader, work, bytes);
   if (end.kind !== 'report') throw new Error('no report');
   // Grading takes a time that differs from run to run.
-  return { ...end, seconds: 0.5 };
+  return gradeRecord(names, digestOf(bytes), { ...end, seconds: 0.5 });
 }
 
 function requestOf({ work }: Job): Buffer {
