@@ -12,8 +12,8 @@ export function labelled(rows: readonly (readonly [label: string, value: string]
   return rows.map(([label, value]) => `${label.padEnd(LABEL)}${printable(value)}`).join('\n');
 }
 
-/** What `freeze` and `bind` print of the manifest that they wrote. */
-export function manifestText(verb: 'frozen' | 'bound', stored: StoredManifest): string {
+/** What `freeze`, `bind` and `amend` print of the manifest that they wrote. */
+export function manifestText(verb: 'frozen' | 'bound' | 'amended', stored: StoredManifest): string {
   const { manifest, digest, file } = stored;
   const { bindings, plan, pending, execution_ready, task_use } = manifest;
   const used = task_use.filter(({ plans }) => plans > 0);

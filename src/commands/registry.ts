@@ -1,3 +1,4 @@
+import { command as amend } from './amend.js';
 import { command as audit } from './audit.js';
 import { command as bind } from './bind.js';
 import { command as check } from './check.js';
@@ -25,6 +26,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   plan,
   freeze,
   bind,
+  amend,
   verify,
   run,
   status,

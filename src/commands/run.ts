@@ -25,7 +25,10 @@ export const command: CommandDefinition = {
         'go on with an older copy of the ledger: FILE is the last checkpoint or .head that is known',
     },
     { flags: '--reason <text>', description: 'why an older copy had to be put back, for the record' },
-    { flags: '--limit <n>', description: 'take up so many slots, then stop' },
+    {
+      flags: '--limit <n>',
+      description: 'take up so many slots, then stop; 0: only finish what was started',
+    },
   ],
   examples: [
     'boundbook run --workers 32',
@@ -50,7 +53,7 @@ export const command: CommandDefinition = {
         only: parseFilters(listOption(options.only, '--only')),
       },
       restore: await restoreRequest(root, options.restored, options.reason),
-      limit: integerOption(options.limit, '--limit', { min: 1, max: Number.MAX_SAFE_INTEGER }) ?? null,
+      limit: integerOption(options.limit, '--limit', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? null,
       terminal,
       progress,
       signal,

@@ -35,6 +35,7 @@ export const ERROR_CODES = {
     exit: 2,
     title: 'a manifest of this revision, or a child of this manifest, exists already',
   },
+  AMEND_REFUSED: { exit: 2, title: 'an amendment that the state of the plan does not allow' },
   MANIFEST_INTERRUPTED: { exit: 2, title: 'an interrupted freeze left a temporary file behind' },
   HOST_MAP_INVALID: {
     exit: 2,
@@ -57,6 +58,7 @@ export const ERROR_CODES = {
   CLAIM_UNSUPPORTED: { exit: 2, title: 'a decision that a PRML claim cannot state' },
 
   GATE_REFUSED: { exit: 3, title: 'the host does not hold what the manifest binds' },
+  PLAN_SUPERSEDED: { exit: 3, title: 'a plan whose place another revision took' },
   SERVICE_FAILED: { exit: 3, title: 'the service under test did not come up as bound' },
   PORT_NOT_OWNED: { exit: 3, title: 'the port is not served by the process that was started' },
 

@@ -15,6 +15,7 @@ import { checkpointFaults } from './checkpoint-entry.js';
 import type { DraftOf, EntryOf } from './entries.js';
 import { LedgerFold } from './fold.js';
 import { CompactRange } from './merkle.js';
+import type { Carry } from './new-ledger.js';
 import { toObject } from './objects.js';
 import { type PlanContext, PlanIndex } from './plan-index.js';
 import { damageOf, type LedgerHead, LedgerReader } from './reader.js';
@@ -138,6 +139,7 @@ export async function openBook(
  * that is there already is opened instead.
  *
  * @param files the bytes of every task file, by binding name
+ * @param carry asked for a new ledger of an amended plan: what it takes over
  * @throws {BoundbookError} as {@link openBook}; GATE_REFUSED when a task file is not the bound one, the manifest has no
  * plan yet, or the clock lies before it; DISK_FULL, FILE_UNWRITABLE.
  */
@@ -146,13 +148,16 @@ export async function openOrCreateBook(
   stored: StoredManifest,
   files: ReadonlyMap<string, Uint8Array>,
   now: () => string,
+  carry?: () => Promise<Carry | null>,
 ): Promise<Book<LedgerStore>> {
   try {
     return await openBook(root, stored, 'write', now);
   } catch (error) {
     if (!(error instanceof BoundbookError) || error.code !== 'LEDGER_NOT_FOUND') throw error;
   }
-  await createLedger(root, stored, files, now);
+  if (carry === undefined && stored.manifest.supersedes !== null)
+    throw new BoundbookError('INTERNAL', 'an amended plan was to be opened without what it carries');
+  await createLedger(root, stored, files, now, (await carry?.()) ?? null);
   return openBook(root, stored, 'write', now);
 }
 
@@ -161,6 +166,7 @@ async function createLedger(
   stored: StoredManifest,
   files: ReadonlyMap<string, Uint8Array>,
   now: () => string,
+  carry: Carry | null,
 ): Promise<void> {
   const plan = assertPlan(stored);
   const folder = ledgerFolder(root, stored.file);
@@ -177,7 +183,7 @@ async function createLedger(
     type: 'ledger.opened',
     ledger: randomBytes(16).toString('hex'),
     incarnation: 1,
-    carries: null,
+    carries: carry?.state ?? null,
     restored: null,
     manifest: stored.digest,
     manifest_object: manifestObject.digest,
@@ -187,7 +193,8 @@ async function createLedger(
   };
   const objects = [manifestObject, ...tasks.map(({ object }) => object)];
   try {
-    (await LedgerStore.create(folder, { draft, objects }, { now })).close();
+    const opening = { draft, objects, carried: carry?.drafts ?? [] };
+    (await LedgerStore.create(folder, opening, { now })).close();
   } catch (error) {
     // Another process was faster by a moment, with the same manifest.
     if (!(error instanceof BoundbookError) || error.code !== 'FILE_EXISTS') throw error;

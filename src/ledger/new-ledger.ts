@@ -4,21 +4,28 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { exists, makeFolder, writeError } from '../core/files.js';
 import type { FileSystemProbe } from '../core/statfs.js';
-import type { DraftOf } from './entries.js';
+import type { DraftOf, EntryDraft } from './entries.js';
 import { type LedgerObject, ObjectFolder, syncFolderSync } from './objects.js';
 import { createSchema, LEDGER_FILE, MAX_INLINE_BYTES } from './schema.js';
 import { assertLocalDisk, configureWriter, toLedgerError } from './sqlite.js';
 import { prepareStatements } from './statements.js';
-import { encodeAfter, NO_ENTRIES } from './tail.js';
+import { encodeAfter, NO_ENTRIES, tailAfter } from './tail.js';
 
-/** A ledger's first entry, and the objects that it names. */
+/** What a ledger takes over from that of a superseded plan (P22). */
+export interface Carry {
+  readonly state: NonNullable<DraftOf<'ledger.opened'>['carries']>;
+  readonly drafts: Iterable<DraftOf<'slot.carried'>>;
+}
+
+/** A ledger's first entry, the objects that it names, and the slots that it carries. */
 export interface Opening {
   readonly draft: DraftOf<'ledger.opened'>;
   readonly objects: readonly LedgerObject[];
+  readonly carried?: Iterable<DraftOf<'slot.carried'>>;
 }
 
 /**
- * Makes a new ledger with its first entry. The file appears under its name complete and durable, or not at all.
+ * Makes a new ledger with its first entry and what it carries. The file appears under its name complete and durable, or not at all.
  *
  * @throws {BoundbookError} FILE_EXISTS when there is one already; LEDGER_ON_NETWORK, DISK_FULL, FILE_UNWRITABLE,
  * ENTRY_REFUSED.
@@ -56,7 +63,14 @@ function writeLedger(folder: string, temporary: string, opening: Opening, now: (
     const sql = prepareStatements(db);
     sql.begin.run();
     for (const object of small) sql.insertObject(object);
-    sql.insertEntry(encodeAfter(opening.draft, NO_ENTRIES, now));
+    let tail = NO_ENTRIES;
+    const append = (draft: EntryDraft): void => {
+      const record = encodeAfter(draft, tail, now);
+      sql.insertEntry(record);
+      tail = tailAfter(record);
+    };
+    append(opening.draft);
+    for (const draft of opening.carried ?? []) append(draft);
     sql.commit.run();
     // Everything into the main file, so that a copy of it alone is at least a ledger.
     db.pragma('wal_checkpoint(TRUNCATE)');

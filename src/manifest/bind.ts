@@ -11,6 +11,7 @@ import { runningProduct } from './product.js';
 import { locate, requiredBindings } from './required.js';
 import type { Binding, Evidence, Manifest } from './schema.js';
 import { loadManifest } from './select.js';
+import { assertInForce } from './succession.js';
 import { compareUtf8 } from './tree.js';
 import type { StoredManifest, Workspace } from './workspace.js';
 
@@ -23,11 +24,11 @@ export interface Resolution {
 
 /**
  * Writes a further manifest of a plan with what became available since: bindings, and evidence that closes an item of
- * the pending list. Nothing that is bound is ever changed.
+ * the pending list. Nothing that is bound is ever changed, and an amended plan stays the amendment that it is.
  *
  * @param selector see {@link loadManifest}
  * @throws {BoundbookError} BINDING_REFUSED when nothing is new, when something bound differs by now, or when new files
- * can't be bound; PENDING_UNKNOWN; MANIFEST_EXISTS when the manifest was bound further already; and as
+ * can't be bound; PENDING_UNKNOWN; MANIFEST_EXISTS when the manifest was bound further already; PLAN_SUPERSEDED; and as
  * {@link loadManifest} and {@link appendManifest}. Nothing is written then.
  */
 export async function bindManifest(
@@ -58,9 +59,6 @@ export async function bindManifest(
     plan: manifest.plan ?? (await newPlan(manifest, bindings, observed)),
     pending_items: pendingItems,
     parent: parent.digest,
-    supersedes: null,
-    reason: null,
-    exposure: null,
   };
   return appendManifest(root, draft, parent, (workspace) => assertNotBoundFurther(parent, workspace));
 }
@@ -168,6 +166,7 @@ function shownEvidence(absolute: string, root: string): string {
 }
 
 function assertNotBoundFurther(parent: StoredManifest, workspace: Workspace): void {
+  assertInForce(parent, workspace.manifests);
   const child = workspace.manifests.find(({ manifest }) => manifest.parent === parent.digest);
   if (child === undefined) return;
   throw new BoundbookError('MANIFEST_EXISTS', `${parent.file} was bound further already: ${child.file}`, {

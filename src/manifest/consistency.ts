@@ -4,7 +4,7 @@ import { computationFaults } from '../protocol/computable.js';
 import { pointerOf } from '../protocol/json-pointer.js';
 import { referenceFaults } from '../protocol/references.js';
 import { PRODUCT_BINDING, type RequiredBinding, requiredBindings } from './required.js';
-import type { Binding, Manifest } from './schema.js';
+import type { Binding, Exposure, Manifest } from './schema.js';
 import { compareUtf8, treeOf } from './tree.js';
 
 /**
@@ -57,7 +57,23 @@ export function inconsistencies(manifest: Manifest): readonly Fault[] {
   if ((manifest.plan !== null) !== hasAllTasks(manifest)) {
     faults.push({ where: '/plan', message: 'a plan is there exactly when every task file is bound' });
   }
-  expect('/reason', manifest.reason === null, manifest.supersedes === null);
+  for (const part of ['reason', 'exposure'] as const) {
+    const message = `is there exactly when the plan supersedes another`;
+    if ((manifest[part] === null) !== (manifest.supersedes === null))
+      faults.push({ where: `/${part}`, message });
+  }
+  if (manifest.exposure !== null) faults.push(...exposureFaults(manifest.exposure));
+  return faults;
+}
+
+/** P22: bounds are visible only where outcomes are. */
+function exposureFaults({ slots_run, settled, unblinded, bounds }: Exposure): Fault[] {
+  const faults: Fault[] = [];
+  const add = (where: string, message: string) => faults.push({ where: `/exposure/${where}`, message });
+  if (settled > slots_run) add('settled', `${settled} slots can't be settled where ${slots_run} were run`);
+  if (!unblinded && Object.keys(bounds).length > 0) add('bounds', 'are visible only after unblinding');
+  for (const [name, { lower, upper }] of Object.entries(bounds))
+    if (lower > upper) add('bounds', `${name} has its ends in the wrong order`);
   return faults;
 }
 

@@ -7,7 +7,7 @@ import { bindingsOf, openHost, pathsOf, planOf } from './gather.js';
 import type { HashOptions } from './hash-pool.js';
 import { taskUse } from './lineage.js';
 import { withWorkspaceLock } from './lock.js';
-import { sealManifest } from './manifest.js';
+import { type SealedManifest, sealManifest } from './manifest.js';
 import { observe } from './observe.js';
 import { type Product, runningProduct } from './product.js';
 import { locate, requiredBindings } from './required.js';
@@ -42,7 +42,7 @@ export type ManifestDraft = Omit<Manifest, Placed | 'pending' | 'execution_ready
  *
  * @param path of the protocol, absolute or below the workspace
  * @throws {BoundbookError} PROTOCOL_INVALID; BINDING_REFUSED with all faults of files that exist and can't be bound;
- * TASKS_INVALID; MANIFEST_EXISTS when this revision is frozen already; MANIFEST_INTERRUPTED, MANIFEST_ALTERED when the
+ * TASKS_INVALID; MANIFEST_EXISTS when the plan is frozen already; MANIFEST_INTERRUPTED, MANIFEST_ALTERED when the
  * workspace is not whole; FILE_… and HOST_MAP_INVALID. Nothing is written then.
  */
 export async function freezeProtocol(path: string, surroundings: Surroundings): Promise<StoredManifest> {
@@ -110,35 +110,45 @@ export function appendManifest(
     const workspace = await readWorkspace(root);
     assertWhole(workspace);
     check(workspace);
-    const last = workspace.manifests.at(-1);
-    const sealed = sealManifest({
-      ...draft,
-      sequence: (last?.manifest.sequence ?? 0) + 1,
-      previous: last?.digest ?? null,
-      task_use: taskUse(draft.bindings, workspace.manifests, parent),
-    });
-    return storeManifest(root, sealed);
+    return storeManifest(root, sealNext(draft, parent, workspace));
   });
 }
 
-/** A revision is frozen once; what follows is `bind`, or another revision. */
+/** The manifest of a draft as the next of the workspace. */
+export function sealNext(
+  draft: ManifestDraft,
+  parent: StoredManifest | null,
+  { manifests }: Workspace,
+): SealedManifest {
+  const last = manifests.at(-1);
+  return sealManifest({
+    ...draft,
+    sequence: (last?.manifest.sequence ?? 0) + 1,
+    previous: last?.digest ?? null,
+    task_use: taskUse(draft.bindings, manifests, parent),
+  });
+}
+
+/** A plan is frozen once; what follows is `bind`, or `amend` with another revision. */
 function assertNew(protocol: Protocol, workspace: Workspace): void {
   const damaged = workspace.damaged.find(({ name }) => name === protocol.name);
   if (damaged !== undefined) throw damaged.error;
   const own = workspace.manifests.filter(({ manifest }) => manifest.name === protocol.name);
   const parents = parentsOf(own);
-  const revision = Math.max(0, ...own.map(({ manifest }) => manifest.revision));
-  if (revision < protocol.revision) return;
+  if (own.length === 0) return;
+  const revision = Math.max(...own.map(({ manifest }) => manifest.revision));
   const newest = own.findLast(
     ({ manifest, digest }) => manifest.revision === revision && !parents.has(digest),
   );
   const file = newest?.file ?? '';
   const id = `${protocol.name} revision ${protocol.revision}`;
-  if (revision > protocol.revision) {
+  if (revision !== protocol.revision) {
     throw exists(
       `${protocol.name} is frozen in revision ${revision} already`,
       file,
-      `Raise the revision above ${revision}.`,
+      revision < protocol.revision
+        ? 'Another revision of a frozen plan is an amendment: boundbook amend PROTOCOL --reason TEXT.'
+        : `Raise the revision above ${revision} and write it with boundbook amend.`,
     );
   }
   if (newest !== undefined && sameValue(newest.manifest.protocol, protocol)) {
@@ -150,7 +160,7 @@ function assertNew(protocol: Protocol, workspace: Workspace): void {
   throw exists(
     `${id} is frozen already, with another protocol`,
     file,
-    'A frozen plan is not changed: raise the revision.',
+    'A frozen plan is not changed: raise the revision and write it with boundbook amend.',
   );
 }
 

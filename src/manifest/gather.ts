@@ -3,7 +3,7 @@ import { type Digest, digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { readFileBounded } from '../core/files.js';
 import type { Protocol } from '../protocol/schema.js';
-import { resolveTaskSets, taskFiles } from '../protocol/tasks.js';
+import { resolveTaskSets, type TaskSets, taskFiles } from '../protocol/tasks.js';
 import { type PlanDigest, planDigest } from '../slots/plan.js';
 import { bindableEntries } from './hash.js';
 import { readHostMap } from './host-map.js';
@@ -89,6 +89,21 @@ export async function planOf(
   bindings: readonly Binding[],
   paths: ReadonlyMap<string, string>,
 ): Promise<PlanDigest | null> {
+  const tasks = await tasksOf(protocol, bindings, paths);
+  return tasks === null ? null : planDigest(protocol, tasks.ids);
+}
+
+/**
+ * The tasks of a plan once every task file is bound, else null.
+ *
+ * @param paths absolute paths by binding name
+ * @throws {BoundbookError} TASKS_INVALID; FILE_CHANGED.
+ */
+export async function tasksOf(
+  protocol: Protocol,
+  bindings: readonly Binding[],
+  paths: ReadonlyMap<string, string>,
+): Promise<TaskSets | null> {
   const files = new Map<string, Uint8Array>();
   for (const { binding: name } of taskFiles(protocol)) {
     const binding = bindings.find((one) => one.name === name);
@@ -96,7 +111,7 @@ export async function planOf(
     if (binding === undefined || path === undefined) return null;
     files.set(name, await readBoundFile(binding, path));
   }
-  return planDigest(protocol, resolveTaskSets(protocol, files).ids);
+  return resolveTaskSets(protocol, files);
 }
 
 /** Where the bytes of each observed binding lie; behind a hub link, the blob. */

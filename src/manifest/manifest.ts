@@ -33,10 +33,12 @@ export function readManifestFileName(
   return { name, revision: Number(revision), prefix };
 }
 
+export interface SealedManifest extends IdentifiedManifest {
+  readonly bytes: Buffer;
+}
+
 /** Fills in what is computed, and gives the manifest its bytes. */
-export function sealManifest(
-  draft: Omit<Manifest, 'pending' | 'execution_ready'>,
-): IdentifiedManifest & { readonly bytes: Buffer } {
+export function sealManifest(draft: Omit<Manifest, 'pending' | 'execution_ready'>): SealedManifest {
   const pending = pendingOf(draft);
   const bytes = canonicalBytes({ ...draft, pending, execution_ready: pending.length === 0 });
   // Reading it back holds writer and reader to one form before anything is written.

@@ -79,4 +79,5 @@ export const manifestSchema = z.strictObject({
 export type Manifest = z.infer<typeof manifestSchema>;
 export type Binding = Manifest['bindings'][number];
 export type TreeBinding = Extract<Binding, { kind: 'tree' }>;
+export type Exposure = z.infer<typeof exposure>;
 export type Evidence = z.infer<typeof evidence>;

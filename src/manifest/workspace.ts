@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Digest } from '../core/digest.js';
+import { createFileDurableSync } from '../core/durable-sync.js';
 import { BoundbookError, systemCode } from '../core/errors.js';
 import { createFileDurable, readError, readFileBounded } from '../core/files.js';
 import {
@@ -9,6 +10,7 @@ import {
   manifestFileName,
   parseManifest,
   readManifestFileName,
+  type SealedManifest,
 } from './manifest.js';
 
 export const MANIFEST_FOLDER = 'manifests';
@@ -98,6 +100,15 @@ export async function storeManifest(
   const file = manifestFileName(sealed);
   const path = join(root, MANIFEST_FOLDER, file);
   await createFileDurable(path, sealed.bytes, 0o444);
+  const { manifest, digest } = sealed;
+  return { manifest, digest, file, path };
+}
+
+/** {@link storeManifest}, durable when it returns. */
+export function storeManifestSync(root: string, sealed: SealedManifest): StoredManifest {
+  const file = manifestFileName(sealed);
+  const path = join(root, MANIFEST_FOLDER, file);
+  createFileDurableSync(path, sealed.bytes, 0o444);
   const { manifest, digest } = sealed;
   return { manifest, digest, file, path };
 }

@@ -41,6 +41,11 @@ export function contrastResults(
   return measured.map((each, i) => conclude(each, intervals[i] ?? null));
 }
 
+/** The bound of one comparison, without resampling; null when nothing pairs. */
+export function contrastBound(view: PlanView, cells: Cells, request: ContrastRequest): Bound | null {
+  return boundOf(measure(view, cells, request));
+}
+
 interface Measured {
   readonly request: ContrastRequest;
   readonly pairing: Pairing;
@@ -101,9 +106,13 @@ function total(counts: readonly { readonly unresolved: number; readonly pending:
   };
 }
 
+function boundOf({ pairs }: Measured): Bound | null {
+  return pairs.length === 0 ? null : meanBound(pairs.map((pair) => pair.bound));
+}
+
 function conclude(measured: Measured, interval: IntervalResult | null): ComputedContrast {
   const { request, pairing, pairs, missing, matrix } = measured;
-  const bound = pairs.length === 0 ? null : meanBound(pairs.map((pair) => pair.bound));
+  const bound = boundOf(measured);
   const differences = matrix === null ? [] : rowMeans(matrix);
   const base = {
     id: request.id,

@@ -79,7 +79,7 @@ function* foldedEntries(store: Book['store'], fold: LedgerFold): Generator<Entry
 }
 
 /** Every touched slot, in the order of the plan. */
-function* slotOutcomes(fold: LedgerFold): Generator<SlotOutcome> {
+export function* slotOutcomes(fold: LedgerFold): Generator<SlotOutcome> {
   const { protocol, taskIds } = fold.context;
   for (const { id, ...key } of expandSlots(protocol, taskIds)) {
     const value = fold.slots.value(id);

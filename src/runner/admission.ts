@@ -10,13 +10,15 @@ import { type Book, ledgerFolder, openBook, openOrCreateBook } from '../ledger/b
 import type { DraftOf } from '../ledger/entries.js';
 import type { Restoration } from '../ledger/incarnations.js';
 import { openIncarnation, type RestoreRequest } from '../ledger/restore.js';
+import { prepareCarry } from '../ledger/predecessor.js';
 import { LEDGER_FILE } from '../ledger/schema.js';
 import { assertLocalDisk } from '../ledger/sqlite.js';
 import type { LedgerStore } from '../ledger/store.js';
 import { bindingOf, type Manifest } from '../manifest/manifest.js';
 import type { Product } from '../manifest/product.js';
 import { loadManifest } from '../manifest/select.js';
-import type { StoredManifest } from '../manifest/workspace.js';
+import { assertInForce } from '../manifest/succession.js';
+import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import type { Protocol } from '../protocol/schema.js';
 import { readTaskFiles } from '../protocol/task-files.js';
 import { resolveTaskSets } from '../protocol/tasks.js';
@@ -58,10 +60,11 @@ const LISTED = 100;
  * The gate before a session (law 1): everything that is bound is hashed and compared. What differs is refused with
  * every mismatch; nothing but the refusal is written then, and that only into a ledger that is there already.
  *
- * @throws {BoundbookError} LEDGER_ON_NETWORK; GATE_REFUSED; STOPPED; MANIFEST_NOT_FOUND; what the check or opening the ledger throws.
+ * @throws {BoundbookError} PLAN_SUPERSEDED; LEDGER_ON_NETWORK; GATE_REFUSED; STOPPED; MANIFEST_NOT_FOUND; what the check or opening the ledger throws.
  */
 export async function admit(options: AdmissionOptions): Promise<Admission> {
   const stored = await load(options);
+  assertInForce(stored, (await readWorkspace(options.root)).manifests);
   assertLocalDisk(ledgerFolder(options.root, stored.file));
   const inspection = await inspect(stored.manifest, options);
   if (inspection.mismatches.length > 0) {
@@ -70,11 +73,14 @@ export async function admit(options: AdmissionOptions): Promise<Admission> {
   }
   const files = await boundTaskFiles(stored.manifest, inspection);
   const { protocol } = stored.manifest;
-  options.check(protocol, resolveTaskSets(protocol, files).ids);
+  const tasks = resolveTaskSets(protocol, files);
+  options.check(protocol, tasks.ids);
+  const { root, now } = options;
   if (options.restore !== undefined) {
-    options.onRestored?.(await openIncarnation(options.root, stored, options.restore, options.now));
+    options.onRestored?.(await openIncarnation(root, stored, options.restore, now));
   }
-  const book = await openOrCreateBook(options.root, stored, files, options.now);
+  const carry = () => prepareCarry(root, stored, tasks, now);
+  const book = await openOrCreateBook(root, stored, files, now, carry);
   try {
     assertOrigin(book);
     assertPlan(book);

@@ -1,9 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import { BoundbookError } from '../core/errors.js';
 import { gateError } from '../gate/refusal.js';
+import type { LedgerFold } from '../ledger/fold.js';
 import type { RestoreRequest } from '../ledger/restore.js';
 import type { Product } from '../manifest/product.js';
+import { assertInForce } from '../manifest/succession.js';
+import { readWorkspace } from '../manifest/workspace.js';
 import { assertPlanned } from '../slots/selector.js';
+import type { Slot } from '../slots/slot.js';
 import type { Work } from './adapters/adapter.js';
 import { type Admission, type AdmissionOptions, admit, gatePassed, inspectModel } from './admission.js';
 import { BindingsWatch } from './bindings-watch.js';
@@ -27,7 +31,7 @@ export interface RunOptions {
   readonly selection: RunSelection;
   /** Goes on with an older copy that was put back, on the record. */
   readonly restore?: RestoreRequest | undefined;
-  /** How many slots may be taken up; null: all. */
+  /** How many slots may be taken up; null: all; 0: none but those that were started before. */
   readonly limit: number | null;
   readonly terminal: boolean;
   readonly progress: (line: string) => void;
@@ -127,6 +131,7 @@ class RunSession {
     try {
       if (signal.aborted) onSignal();
       if (force?.aborted === true) onForce();
+      await this.#assertInForce();
       watch.start();
       await this.#workIn(watch);
     } catch (error) {
@@ -140,6 +145,15 @@ class RunSession {
       this.#stop.close();
     }
     return this.#end();
+  }
+
+  /**
+   * An amendment that was under way while this session was admitted either saw its gate, and refused, or left its manifest
+   * before it.
+   */
+  async #assertInForce(): Promise<void> {
+    const { manifests } = await readWorkspace(this.#options.root);
+    assertInForce(this.#admission.stored, manifests);
   }
 
   /** Opens the workshop, works, and leaves no process behind, whatever happens. */
@@ -200,7 +214,8 @@ class RunSession {
         },
       );
     }
-    if (queue.limited) this.#stop.request({ reason: 'limit', detail: null, error: null }, null);
+    if (queue.limited || this.#options.limit === 0)
+      this.#stop.request({ reason: 'limit', detail: null, error: null }, null);
   }
 
   #queue(workshop: Workshop): PlanQueue {
@@ -209,12 +224,14 @@ class RunSession {
     const { selection, limit } = this.#options;
     const sealed = book.fold.isSealed;
     if (sealed) this.#options.progress('outcomes were unblinded: nothing more may be started');
+    const finishing = limit === 0;
+    const selected = selectedSlots(selection, protocol, taskIds);
     return new PlanQueue({
-      slots: selectedSlots(selection, protocol, taskIds),
+      slots: finishing ? startedSlots(selected, book.fold) : selected,
       protocol,
       tasks: book.tasks.tasks,
       fold: book.fold,
-      limit: sealed ? 0 : (limit ?? Number.POSITIVE_INFINITY),
+      limit: sealed ? 0 : finishing || limit === null ? Number.POSITIVE_INFINITY : limit,
       stationOf: (work: Work) => (workshop.kind === 'openai' ? work.model : ANYWHERE),
     });
   }
@@ -395,6 +412,11 @@ class RunSession {
     if (this.#progress === null) this.#options.progress(line);
     else this.#progress.line(line);
   }
+}
+
+/** Slots that an attempt was started for. */
+function* startedSlots(slots: Iterable<Slot>, fold: LedgerFold): Generator<Slot> {
+  for (const slot of slots) if (fold.slots.isTouched(slot.id)) yield slot;
 }
 
 function attempts(count: number): string {
