@@ -1,7 +1,8 @@
 import { BoundbookError, type Fault } from '../core/errors.js';
-import { type PreparedAmendment, placeAmendment, prepareAmendment } from '../manifest/amend.js';
+import { type PreparedAmendment, placeAmendment, prepareAmendment, readDocument } from '../manifest/amend.js';
 import type { Surroundings } from '../manifest/freeze.js';
 import type { Manifest } from '../manifest/manifest.js';
+import { sameValue } from '../manifest/same-value.js';
 import type { Exposure } from '../manifest/schema.js';
 import { readWorkspace, type StoredManifest, storeManifestSync } from '../manifest/workspace.js';
 import { type Book, openBook } from './book.js';
@@ -53,6 +54,8 @@ export async function amendPlan(
   hooks: AmendmentHooks,
 ): Promise<Amendment> {
   const { root, now } = surroundings;
+  const resumed = await resumeAmendment(request, surroundings);
+  if (resumed !== null) return resumed;
   const prepared = await prepareAmendment(request.protocol, request.reason, request.superseded, surroundings);
   const { superseded } = prepared;
   const { manifests } = await readWorkspace(root);
@@ -77,6 +80,29 @@ export async function amendPlan(
       return result;
     });
     return { stored, superseded, exposure, entry, carry };
+  } finally {
+    book?.close();
+  }
+}
+
+/** An amendment whose manifest was made durable and whose entry was kept out by a crash: asking again completes it. */
+async function resumeAmendment(
+  { protocol: path, superseded: selector }: AmendmentRequest,
+  { root, now }: Surroundings,
+): Promise<Amendment | null> {
+  const { protocol } = await readDocument(path, root);
+  const { manifests } = await readWorkspace(root);
+  const stored = manifests.find(
+    ({ manifest }) => manifest.supersedes !== null && sameValue(manifest.protocol, protocol),
+  );
+  const superseded = manifests.find(({ digest }) => digest === stored?.manifest.supersedes);
+  if (stored === undefined || superseded === undefined || selector !== undefined) return null;
+  const { exposure } = stored.manifest;
+  const book = await openExisting(root, superseded, now);
+  try {
+    if (book === null || exposure === null || book.fold.amended !== null) return null;
+    const [entry] = book.store.append([amendedDraft(stored)]);
+    return { stored, superseded, exposure, entry: entry?.type === 'amended' ? entry : null, carry: null };
   } finally {
     book?.close();
   }

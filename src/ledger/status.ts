@@ -1,5 +1,6 @@
 import { BoundbookError } from '../core/errors.js';
-import { overduePlans, sequenceGaps } from '../manifest/lineage.js';
+import { sequenceGaps } from '../manifest/lineage.js';
+import { overduePlans } from '../manifest/overdue.js';
 import { loadManifest } from '../manifest/select.js';
 import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import { ledgerFolder, type ManifestReference, openBook } from './book.js';

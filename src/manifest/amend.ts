@@ -103,7 +103,8 @@ export function placeAmendment(
   });
 }
 
-async function readDocument(path: string, root: string): Promise<ProtocolDocument> {
+/** @throws {BoundbookError} PROTOCOL_INVALID; FILE_… */
+export async function readDocument(path: string, root: string): Promise<ProtocolDocument> {
   const file = isAbsolute(path) ? path : join(root, path);
   return readProtocol(await readFileBounded(file, { maxBytes: MAX_PROTOCOL_BYTES }), path);
 }

@@ -2,8 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach } from 'vitest';
+import { placeAmendment, prepareAmendment } from '../../src/manifest/amend.js';
 import type { Surroundings } from '../../src/manifest/freeze.js';
 import type { Product } from '../../src/manifest/product.js';
+import { type StoredManifest, storeManifestSync } from '../../src/manifest/workspace.js';
 
 const folders: string[] = [];
 
@@ -121,4 +123,12 @@ export function putModel(root: string, name: string, fill: number): void {
   put(root, `models/${name}/model.safetensors`, safetensors({ 'a.weight': 4, 'b.weight': 2 }, fill));
   put(root, `models/${name}/config.json`, '{"layers":1}\n');
   put(root, `models/${name}/tokenizer.json`, '{"model":{}}\n');
+}
+
+/** Amends a plan that never ran. */
+export async function amendPlainly(path: string, surroundings: Surroundings): Promise<StoredManifest> {
+  const { root } = surroundings;
+  const prepared = await prepareAmendment(path, 'a reason', undefined, surroundings);
+  const exposure = { slots_run: 0, settled: 0, unblinded: false, bounds: {}, declared: null };
+  return placeAmendment(root, prepared, exposure, (sealed) => storeManifestSync(root, sealed));
 }

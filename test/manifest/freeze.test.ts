@@ -22,7 +22,16 @@ import { withWorkspaceLock } from '../../src/manifest/lock.js';
 import { parseManifest } from '../../src/manifest/manifest.js';
 import { loadManifest } from '../../src/manifest/select.js';
 import { readWorkspace } from '../../src/manifest/workspace.js';
-import { PROTOCOL, put, putModel, SLOTS, TASKS, temporaryFolder, workplace } from './fixture.js';
+import {
+  amendPlainly,
+  PROTOCOL,
+  put,
+  putModel,
+  SLOTS,
+  TASKS,
+  temporaryFolder,
+  workplace,
+} from './fixture.js';
 
 const PATH = 'protocol/tiny.yaml';
 
@@ -134,7 +143,7 @@ describe('freeze', () => {
     });
   });
 
-  it('refuses another protocol under the same or an older revision, and takes a newer one', async () => {
+  it('refuses another protocol under the same revision, and every other revision: that is an amendment', async () => {
     const { root, surroundings } = workplace();
     const first = await freezeProtocol(PATH, surroundings);
     put(root, PATH, PROTOCOL.replace('reps: 2', 'reps: 3'));
@@ -143,7 +152,12 @@ describe('freeze', () => {
       message: `tiny revision 1 is frozen already, with another protocol: ${first.file}`,
     });
     put(root, PATH, PROTOCOL.replace('reps: 2', 'reps: 3').replace('revision: 1', 'revision: 2'));
-    const second = await freezeProtocol(PATH, surroundings);
+    await expect(freezeProtocol(PATH, surroundings)).rejects.toMatchObject({
+      code: 'MANIFEST_EXISTS',
+      message: `tiny is frozen in revision 1 already: ${first.file}`,
+      hint: expect.stringContaining('boundbook amend') as string,
+    });
+    const second = await amendPlainly(PATH, surroundings);
     expect(second.manifest).toMatchObject({ revision: 2, sequence: 2, previous: first.digest });
     put(root, PATH, PROTOCOL);
     await expect(freezeProtocol(PATH, surroundings)).rejects.toMatchObject({ code: 'MANIFEST_EXISTS' });

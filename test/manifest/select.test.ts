@@ -3,13 +3,14 @@ import { join, relative } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { bindManifest } from '../../src/manifest/bind.js';
 import { freezeProtocol } from '../../src/manifest/freeze.js';
-import { overduePlans, sequenceGaps } from '../../src/manifest/lineage.js';
+import { sequenceGaps } from '../../src/manifest/lineage.js';
+import { overduePlans } from '../../src/manifest/overdue.js';
 import { loadManifest } from '../../src/manifest/select.js';
 import { readWorkspace, type StoredManifest } from '../../src/manifest/workspace.js';
-import { PROTOCOL, put, putModel, type Workplace, workplace } from './fixture.js';
+import { amendPlainly, PROTOCOL, put, putModel, type Workplace, workplace } from './fixture.js';
 
 let place: Workplace;
-/** tiny r1, bound further once; other r1, due later; tiny r2. */
+/** tiny r1, bound further once; other r1, due later; tiny r2, which supersedes r1. */
 let stored: { first: StoredManifest; bound: StoredManifest; other: StoredManifest; second: StoredManifest };
 
 beforeEach(async () => {
@@ -23,8 +24,8 @@ beforeEach(async () => {
     text.replace('name: tiny', 'name: other').replace('2026-12-31', '2027-06-30');
   put(root, 'protocol/other.yaml', named(PROTOCOL));
   const other = await freezeProtocol('protocol/other.yaml', surroundings);
-  put(root, 'protocol/tiny.yaml', PROTOCOL.replace('revision: 1', 'revision: 2'));
-  const second = await freezeProtocol('protocol/tiny.yaml', surroundings);
+  put(root, 'protocol/tiny.yaml', PROTOCOL.replace('revision: 1', 'revision: 2').replace('Two', '2'));
+  const second = await amendPlainly('protocol/tiny.yaml', surroundings);
   stored = { first, bound, other, second };
 });
 
@@ -112,7 +113,7 @@ describe('the sequence of a workspace', () => {
 
   it('shows plans that are past due and were never reported', () => {
     const all = Object.values(stored);
-    const { bound, other, second } = stored;
+    const { first, bound, other, second } = stored;
     const names = (today: string, reported: readonly StoredManifest[] = []): unknown =>
       overduePlans(all, today, (one) => reported.includes(one)).map(({ name, revision, due, manifests }) => [
         name,
@@ -121,13 +122,29 @@ describe('the sequence of a workspace', () => {
         manifests.map(({ file }) => file),
       ]);
     expect(names('2026-12-31')).toEqual([]);
-    const tiny = [
-      ['tiny', 1, '2026-12-31', [bound.file]],
-      ['tiny', 2, '2026-12-31', [second.file]],
-    ];
-    expect(names('2027-01-01')).toEqual(tiny);
-    expect(names('2027-07-01')).toEqual([...tiny, ['other', 1, '2027-06-30', [other.file]]]);
-    // A report of any manifest of a plan is a report of the plan.
-    expect(names('2027-01-01', [stored.first])).toEqual([tiny[1]]);
+    const tiny = ['tiny', 2, '2026-12-31', [second.file]];
+    expect(names('2027-01-01')).toEqual([tiny]);
+    expect(names('2027-07-01')).toEqual([tiny, ['other', 1, '2027-06-30', [other.file]]]);
+    expect(names('2027-01-01', [second])).toEqual([]);
+    // A superseded plan is no duty of its own any more, and a report of it is none of its successor.
+    expect(names('2027-01-01', [bound])).toEqual([tiny]);
+    // Without its successor, a report of any of its manifests is a report of the plan.
+    const alone = (reported: readonly StoredManifest[]) =>
+      overduePlans([first, bound], '2027-01-01', (one) => reported.includes(one)).map(
+        ({ revision }) => revision,
+      );
+    expect(alone([])).toEqual([1]);
+    expect(alone([first])).toEqual([]);
+  });
+
+  it('hands the date on to a revision that declares none', () => {
+    const { bound, first, second } = stored;
+    const late = { ...second, manifest: { ...second.manifest, due: null } };
+    const names = (reported: readonly StoredManifest[]) =>
+      overduePlans([first, bound, late], '2027-01-01', (one) => reported.includes(one)).map(
+        ({ revision, due }) => [revision, due],
+      );
+    expect(names([])).toEqual([[2, '2026-12-31']]);
+    expect(names([bound])).toEqual([]);
   });
 });

@@ -47,6 +47,11 @@ export interface PlanSetting {
   readonly fields?: Readonly<Record<string, unknown>>;
   readonly reps?: number;
   readonly models?: readonly string[];
+  readonly seeds?: readonly number[];
+  readonly revision?: number;
+  readonly blinding?: 'masked' | 'none';
+  /** Contrasts of the analysis, as YAML. */
+  readonly contrasts?: string;
   readonly runner?: string;
   readonly grader?: string;
   readonly attempts?: string;
@@ -88,18 +93,18 @@ function openaiRunner(log: string, setting: PlanSetting): string {
   sources: { stub: runner }`;
 }
 
-function protocolText(log: string, setting: PlanSetting): string {
-  const { models = ['M'], reps = 1, prompts, groupBy = '[arm, training_seed]' } = setting;
+export function protocolText(log: string, setting: PlanSetting): string {
+  const { models = ['M'], seeds = [42], reps = 1, prompts, groupBy = '[arm, training_seed]' } = setting;
   const each = (line: (model: string) => string) => models.map(line).join('\n');
   const attempts = setting.attempts ?? `{ replacements: 1, regrades: 1, breaker: 50, rules: ${RULES} }`;
   return `boundbook: 1
 name: trial
-revision: 1
+revision: ${setting.revision ?? 1}
 title: A plan for tests
 task_sets:
   all: { file: tasks/all.jsonl, id: id, count: ${Object.keys(prompts).length} }
 models:
-${each((model) => `  ${model}: { training_seeds: [42], weights: "models/${model}-{seed}", tokenizer: "models/${model}-{seed}/tokenizer.json" }`)}
+${each((model) => `  ${model}: { training_seeds: [${seeds.join(', ')}], weights: "models/${model}-{seed}", tokenizer: "models/${model}-{seed}/tokenizer.json" }`)}
 conditions:
   default:
     prompt: { user: "{prompt}" }
@@ -113,10 +118,10 @@ sampling: { namespace: trial, bits: 31 }
 order: { group_by: ${groupBy}, within: hash }
 runner: ${setting.runner ?? openaiRunner(log, setting)}
 attempts: ${attempts}
-blinding: masked
+blinding: ${setting.blinding ?? 'masked'}
 analysis:
   scores: [{ id: main, queue: main }]
-  contrasts: []
+  contrasts: ${setting.contrasts ?? '[]'}
   interval: { method: two_way_bootstrap, resamples: 100, seed: 1, level: 0.95 }
 pending: []
 `;
@@ -154,9 +159,11 @@ export async function trial(setting: PlanSetting, product: Product = dummyProduc
     put(root, `runner/${name}`, readFileSync(join(import.meta.dirname, name)));
   }
   for (const [i, model] of (setting.models ?? ['M']).entries()) {
-    put(root, `models/${model}-42/model.safetensors`, weights(i + 1));
-    put(root, `models/${model}-42/config.json`, '{"model_type":"stub"}');
-    put(root, `models/${model}-42/tokenizer.json`, `{"model":${i}}`);
+    for (const seed of setting.seeds ?? [42]) {
+      put(root, `models/${model}-${seed}/model.safetensors`, weights(i + 1 + (seed % 100)));
+      put(root, `models/${model}-${seed}/config.json`, '{"model_type":"stub"}');
+      put(root, `models/${model}-${seed}/tokenizer.json`, `{"model":${i}}`);
+    }
   }
   put(root, 'protocol/trial.yaml', protocolText(log, setting));
   const now = () => new Date().toISOString();
