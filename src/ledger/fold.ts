@@ -195,7 +195,7 @@ export class LedgerFold {
   }
 
   #applyTyped(entry: Entry): Violation | null {
-    if (entry.type !== 'ledger.opened' && entry.type !== 'slot.carried') this.#isHead = false;
+    if (entry.seq > 0 && entry.type !== 'slot.carried') this.#isHead = false;
     switch (entry.type) {
       case 'ledger.opened':
         return this.#open(entry);
