@@ -4,6 +4,7 @@ import { Findings } from './finding.js';
 import type { KnownHead } from './head.js';
 import { auditLedger, type LedgerAudit } from './ledger-audit.js';
 import { type Circumstances, checkedLines, notCheckedLines, orderLines, remarkLines } from './limits.js';
+import { checkLineage } from './lineage.js';
 import { ObjectShelf } from './objects.js';
 import { SchemaShelf } from './plan.js';
 import { auditReport, type ReportFile } from './report-audit.js';
@@ -58,6 +59,7 @@ export async function auditSource(
   const { identified, ledger } = source;
   const schemas =
     identified === null ? null : new SchemaShelf(identified.manifest, ledger.schemas(identified.manifest));
+  const unseen = identified === null ? [] : checkLineage(identified, source.lineage, findings);
   const shelf = new ObjectShelf(ledger.objects, findings);
   const replayed = auditLedger({
     manifest: identified,
@@ -84,6 +86,7 @@ export async function auditSource(
     protocol: identified?.manifest.protocol ?? null,
     audit: replayed,
     schemas,
+    unseen,
     headGiven: options.head !== undefined,
     reportGiven: options.report !== undefined,
     grown,

@@ -7,6 +7,7 @@ import type { JsonValue } from '../core/json.js';
  */
 export const FINDINGS = {
   MANIFEST_ALTERED: { clause: 'P10', title: 'the manifest is not as it was frozen' },
+  LINEAGE_BROKEN: { clause: 'P10', title: 'a manifest does not follow from the one that it names' },
   MANIFEST_FOREIGN: { clause: 'law 1', title: 'the ledger belongs to another manifest' },
   MANIFEST_NOT_READY: { clause: 'P1', title: 'something ran although bindings were pending' },
   PLAN_DIFFERS: { clause: 'law 1', title: 'the tasks do not make the plan that was frozen' },

@@ -1,3 +1,4 @@
+import type { Digest } from '../core/digest.js';
 import type { NotedDeviation } from '../ledger/fold.js';
 import type { Protocol } from '../protocol/schema.js';
 import { selectorText } from '../slots/selector.js';
@@ -10,6 +11,8 @@ export interface Circumstances {
   readonly protocol: Protocol | null;
   readonly audit: LedgerAudit;
   readonly schemas: SchemaShelf | null;
+  /** Manifests that the lineage names and that are not at hand. */
+  readonly unseen: readonly Digest[];
   /** Whether somebody else's head was compared. */
   readonly headGiven: boolean;
   readonly reportGiven: boolean;
@@ -21,6 +24,7 @@ export interface Circumstances {
 export function notCheckedLines({
   protocol,
   schemas,
+  unseen,
   headGiven,
   reportGiven,
   grown,
@@ -46,6 +50,9 @@ export function notCheckedLines({
     );
   }
   lines.push('whether the failures of connections, processes and time limits happened as their signals say');
+  for (const digest of unseen) {
+    lines.push(`whether the manifest follows from ${digest}, which is not at hand`);
+  }
   for (const condition of schemas?.missing ?? []) {
     lines.push(
       `whether reports of the condition ${condition} pass its schema: the bound file is not at hand`,

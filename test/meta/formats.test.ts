@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { attemptId } from '../../src/attempts/machine.js';
+import { commitmentOf, formatRecordHeader, parseRecordHeader } from '../../src/audit/bundle/pack-format.js';
 import { canonicalBytes, canonicalText } from '../../src/core/canonical-json.js';
-import { digestOf } from '../../src/core/digest.js';
+import { digestOf, hexOf } from '../../src/core/digest.js';
 import { parseStrictJson } from '../../src/core/strict-json.js';
 import { signCheckpoint, verifyCheckpoint } from '../../src/ledger/checkpoint.js';
 import { CompactRange, leafHash } from '../../src/ledger/merkle.js';
@@ -112,6 +113,17 @@ describe('vectors of docs/formats/vectors.md: JSON and ids', () => {
   it('task ids', () => {
     for (const id of vectors.task_id.accepted) expect(idFault(id), JSON.stringify(id)).toBeNull();
     for (const id of vectors.task_id.refused) expect(idFault(id), JSON.stringify(id)).not.toBeNull();
+  });
+});
+
+describe('vectors of docs/formats/vectors.md: bundles', () => {
+  it.each(vectors.pack)('a record and its redaction', ({ text, record, salt, redacted }) => {
+    const bytes = Buffer.from(text);
+    const header = { hex: hexOf(digestOf(bytes)), length: bytes.length, commitment: null };
+    expect(`${formatRecordHeader(header)}${text}\n`).toBe(record);
+    const commitment = commitmentOf(Buffer.from(salt, 'hex'), bytes);
+    expect(formatRecordHeader({ ...header, commitment })).toBe(redacted);
+    expect(parseRecordHeader(redacted.trimEnd())).toEqual({ ...header, commitment });
   });
 });
 
