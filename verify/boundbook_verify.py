@@ -380,8 +380,8 @@ def _decode_base64(text):
 
 
 def _check_key_name(name):
-    """C2SP: not empty, no Unicode space, no plus sign."""
-    if not name or "+" in name or any(c.isspace() or unicodedata.category(c) == "Zs" for c in name):
+    """Not empty, no white space, no control character, no plus sign."""
+    if not name or "+" in name or any(c.isspace() or unicodedata.category(c) == "Cc" for c in name):
         raise Refusal("%s is no key name" % quote(name))
 
 
@@ -425,7 +425,7 @@ def parse_note(data):
         whole = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Refusal("not UTF-8 at byte %d" % error.start) from None
-    if any(c != "\n" and (c < " " or c == "\x7f" or "\x80" <= c <= "\x9f") for c in whole):
+    if any(c < " " and c != "\n" for c in whole):
         raise Refusal("a control character")
     split = whole.rfind("\n\n")
     if split < 0 or not whole.endswith("\n") or split + 2 == len(whole):
@@ -449,6 +449,9 @@ def _parse_signature_line(line):
     return (name, blob[:4], blob[4:])
 
 
+_ORIGIN = re.compile("(.+)/([0-9a-f]{32})/(0|[1-9][0-9]{0,15})")
+
+
 class Checkpoint:
     """The text of a checkpoint: origin, tree size, root (32 bytes)."""
 
@@ -464,7 +467,9 @@ def parse_checkpoint(text):
     if len(lines) != 4 or lines[3] != "" or not lines[0]:
         raise Refusal("a checkpoint has three lines: origin, size, root")
     origin, size_text, root_text = lines[:3]
-    if not (size_text.isascii() and size_text.isdigit()) or len(size_text) > 16 or str(int(size_text)) != size_text:
+    if len(origin.encode("utf-8")) > 255:
+        raise Refusal("an origin of more than 255 bytes")
+    if not re.fullmatch("0|[1-9][0-9]{0,19}", size_text) or int(size_text) >= 2**64:
         raise Refusal("%s is no tree size" % quote(size_text))
     root = _decode_base64(root_text)
     if len(root) != 32:
@@ -997,6 +1002,12 @@ def check_references(protocol):
     _check_analysis(protocol)
     if _repeats(protocol["order"]["group_by"]):
         raise Refusal("the order names a field twice")
+    for condition in protocol["conditions"].values():
+        for template in condition["prompt"].values():
+            parse_template(template)
+        reward = condition["grader"].get("reward")
+        if reward and not (reward["min"] < reward["max"] and reward["min"] <= 0 <= reward["max"]):
+            raise Refusal("a range of rewards that is empty or has no zero")
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -1439,6 +1450,28 @@ class Plan:
                     hasher.update(b"".join(lines))
                     count += len(lines)
         return {"count": count, "digest": "sha256:" + hasher.hexdigest()}
+
+
+    def select(self, selector):
+        """Number and digest of the slots that a selector accepts."""
+        if not set(selector) <= {"queue", "arm", "training_seed", "evaluation_seed", "task", "slot"}:
+            return None
+
+        def accepts(field, value):
+            return field not in selector or value in selector[field]
+
+        found = []
+        for queue in self.queues:
+            tasks = [task for task in self.tasks(queue).ids if accepts("task", task)] if accepts("queue", queue) else []
+            reps = range(self.protocol["queues"][queue]["reps"])
+            for arm, seed, evaluation_seed in self.rows(queue) if tasks else []:
+                fits = accepts("training_seed", "null" if seed is None else str(seed))
+                if fits and accepts("arm", arm) and accepts("evaluation_seed", str(evaluation_seed)):
+                    prefix = [queue, arm, seed, evaluation_seed]
+                    ids = [slot_id(prefix + [task, rep]) for task in tasks for rep in reps]
+                    found += [one for one in ids if accepts("slot", one)]
+        found.sort()
+        return {"count": len(found), "digest": digest_of("".join(one + "\n" for one in found).encode("ascii"))}
 
 
 def _slots_line(tail):
@@ -2231,9 +2264,28 @@ _ENTRY_FORMS = {
         manifest_object=DIGEST,
         plan=members({"count": integer(), "digest": DIGEST}),
         task_objects=map_of(DIGEST),
-        carries=nullable(members({"size": integer(1), "root": HEX64, "manifest": DIGEST, "ledger": HEX32})),
+        carries=nullable(
+            members(
+                {
+                    "size": integer(1),
+                    "root": HEX64,
+                    "manifest": DIGEST,
+                    "ledger": HEX32,
+                    "again": COUNT,
+                    "dropped": COUNT,
+                }
+            )
+        ),
         restored=nullable(
-            members({"size": integer(1), "root": HEX64, "note": nullable(text(0, 16384)), "reason": text(1, 4000)})
+            members(
+                {
+                    "size": integer(1),
+                    "root": nullable(HEX64),
+                    "leaf": nullable(HEX64),
+                    "note": nullable(text(0, 16384)),
+                    "reason": text(1, 4000),
+                }
+            )
         ),
         tool=members({"name": one_of("boundbook"), "version": text()}),
     ),
@@ -2834,6 +2886,10 @@ class Slot:
         return self.state in ("settled", "unresolved")
 
 
+def _awaits_verdict(slot):
+    return slot.state == "unresolved" and slot.reason == "undetermined" and slot.by == "rule"
+
+
 class Tally:
     """What a report counts."""
 
@@ -2884,18 +2940,22 @@ class LedgerAudit:
         self.tally = Tally()
         self.unblinded = None
         self.checkpoints = {}
+        self.noted = []
         self._redacted_ids = redacted_ids
         self._rules = Rules(self.protocol["attempts"]["rules"])
-        self._evidence = None
-        self._sessions = {}
+        self.evidence = None
+        self.sessions = {}
         self._rows = {}
         self._time = ""
         self._incarnation = 0
-        self._amended = False
+        self._carrying = True
+        self._amended = None
+        self._selections = {}
         self._timestamps = set()
         self._mentioned = 0
         self._handlers = {
             "ledger.opened": self._ledger_opened,
+            "slot.carried": self._slot_carried,
             "gate.passed": self._gate_passed,
             "gate.refused": self._gate_refused,
             "service.started": self._service_started,
@@ -2910,6 +2970,8 @@ class LedgerAudit:
             "run.paused": self._run_paused,
             "unblinded": self._unblinded,
             "checkpoint": self._checkpoint,
+            "deviation.noted": self._deviation_noted,
+            "amended": self._amend,
         }
 
     @property
@@ -2942,11 +3004,9 @@ class LedgerAudit:
         entry = self._read_entry(body)
         if entry is not None:
             self._check_frame(entry)
-            try:
-                self._check_objects(entry)
-                self._handlers[entry["type"]](entry)
-            except Violation as violation:
-                self.outcome.find(violation.code, self.entry_place, "%s: %s" % (entry["type"], violation))
+            for digest in mentioned_objects(entry):
+                self._mention(digest)
+            self.judge(entry)
         self.leaf = leaf_hash(body)
         self.tree.append(self.leaf)
 
@@ -2973,12 +3033,16 @@ class LedgerAudit:
         if entry["time"] < self._time:
             self.outcome.find("CHAIN_BROKEN", self.entry_place, "its time is before that of the entry before")
         self._time = max(self._time, entry["time"])
-        if self.size == 0:
-            require(entry["type"] == "ledger.opened", "a ledger begins with ledger.opened")
 
-    def _check_objects(self, entry):
-        for digest in mentioned_objects(entry):
-            self._mention(digest)
+    def judge(self, entry):
+        """Holds an entry of the right form against the rules, and follows it."""
+        kind = entry["type"]
+        try:
+            require(self.opened is not None or kind == "ledger.opened", "a ledger begins with ledger.opened")
+            self._handlers[kind](entry)
+        except Violation as violation:
+            self.outcome.find(violation.code, self.entry_place, "%s: %s" % (kind, violation))
+        self._carrying = self._carrying and kind in ("ledger.opened", "slot.carried")
 
     # opening and sessions
 
@@ -2997,6 +3061,31 @@ class LedgerAudit:
         self._note(entry["incarnation"] == 1 and entry["restored"] is None, "UNLAWFUL", "the first incarnation is 1")
         self._note(entry["plan"] == self.manifest.value["plan"], "UNLAWFUL", "the plan is not that of the manifest")
         self._load_plan(entry)
+
+    def _reopened(self, entry):
+        same = ("ledger", "manifest", "manifest_object", "plan", "task_objects", "carries")
+        restored, opened = entry["restored"], self.opened
+        require(all(entry[name] == opened[name] for name in same), "not the ledger that was opened first")
+        require(restored is not None, "a ledger is opened again only for a restored copy")
+        require(restored["root"] is not None or restored["leaf"] is not None, "no state that was known outside")
+        require(restored["size"] > self.size, "nothing was lost")
+        incarnation = self._incarnation
+        if restored["note"] is not None:
+            incarnation = max(incarnation, self._incarnation_of(restored))
+        require(entry["incarnation"] == incarnation + 1, "not the next incarnation")
+        self._incarnation = entry["incarnation"]
+
+    def _incarnation_of(self, restored):
+        """The incarnation in the origin of the note that a restored copy quotes."""
+        try:
+            checkpoint = parse_checkpoint(parse_note(restored["note"].encode("utf-8")).text)
+        except Refusal as refusal:
+            raise Violation("UNLAWFUL", "the note: %s" % refusal) from None
+        require(checkpoint.size == restored["size"], "the note is of another size")
+        require(checkpoint.root.hex() == restored["root"], "the note has another root")
+        match = _ORIGIN.fullmatch(checkpoint.origin)
+        require(match and match.group(2) == self.opened["ledger"], "the note is of another ledger")
+        return int(match.group(3))
 
     def _note(self, condition, code, message):
         """Records a breach without stopping."""
@@ -3022,7 +3111,7 @@ class LedgerAudit:
             self.outcome.find("PLAN_DIFFERS", self.place, "the task files make another plan")
             return
         self.plan = plan
-        self._evidence = Evidence(plan, self.pack, self.outcome)
+        self.evidence = Evidence(plan, self.pack, self.outcome)
 
     def _read_task_file(self, name):
         data = self.pack.read(self.manifest.bindings["tasks/" + name]["digest"])
@@ -3031,16 +3120,16 @@ class LedgerAudit:
         return data
 
     def _session(self, entry, live):
-        session = self._sessions.get(entry["session"])
+        session = self.sessions.get(entry["session"])
         require(session is not None, "the session never passed the gate")
         require(not (live and session.ended), "the session has ended")
         return session
 
     def _gate_passed(self, entry):
         require(entry["manifest"] == self.manifest.digest, "another manifest")
-        require(entry["session"] not in self._sessions, "the session was opened before")
+        require(entry["session"] not in self.sessions, "the session was opened before")
         process = entry["process"]
-        self._sessions[entry["session"]] = Session((process["boot_id"], process["pid"], process["started"]))
+        self.sessions[entry["session"]] = Session((process["boot_id"], process["pid"], process["started"]))
 
     def _gate_refused(self, entry):
         require(entry["manifest"] == self.manifest.digest, "another manifest")
@@ -3068,13 +3157,13 @@ class LedgerAudit:
         return slot
 
     def _require_open(self):
-        """After a full unblinding nothing that names a slot is lawful, but late verdicts."""
+        """A sealed ledger takes nothing that names a slot, but late verdicts."""
         require(self.unblinded is None or self.unblinded["partial"], "outcomes were unblinded")
+        require(self._amended is None, "the plan was amended")
 
     def _attempt_started(self, entry):
         session = self._session(entry, True)
         self._require_open()
-        require(not self._amended, "the plan was amended")
         if self.plan is None:
             return
         key = entry["key"]
@@ -3096,7 +3185,7 @@ class LedgerAudit:
         slot.replacements += entry["kind"] == "replacement"
         slot.regrades += entry["kind"] == "regrade"
         self.tally.attempts[entry["kind"]] += 1
-        self._evidence.check_request(entry, entry["slot"])
+        self.evidence.check_request(entry, entry["slot"])
 
     def _new_slot(self, key):
         row = (key["queue"], key["arm"], key["training_seed"], key["evaluation_seed"])
@@ -3157,7 +3246,7 @@ class LedgerAudit:
         else:
             slot.state, slot.stage, slot.signals = "failed", stage, result["signals"]
             self.tally.fail(slot, stage, result["signals"]["cause"], "pending")
-        self._evidence.check_stage(entry, self._key_of(slot), graded)
+        self.evidence.check_stage(entry, self._key_of(slot), graded)
 
     def _attempt_finished(self, entry):
         self._require_open()
@@ -3212,9 +3301,11 @@ class LedgerAudit:
     def _adjudicate(self, entry, slot):
         require(entry["rule"] is None and entry["reason"] is not None, "a verdict has a reason and no rule")
         require(entry["late"] == (self.unblinded is not None), "late is what comes after unblinding, and nothing else")
+        if not entry["late"]:
+            self._require_open()
         if slot is None:
             return
-        waiting = slot.state == "unresolved" and slot.reason == "undetermined"
+        waiting = slot.state == "unresolved" and slot.reason == "undetermined" and slot.by != "carried"
         own = slot.by == "adjudicator" and slot.state in ("unresolved", "attributed", "settled")
         require((waiting or own) and entry["attempt"] == slot.attempt, "nothing here waits for a verdict")
         if entry["late"]:
@@ -3259,7 +3350,31 @@ class LedgerAudit:
         slot.state, slot.closed_by, slot.signals = state, self.size, None
         self.tally.close(slot, 1)
 
-    # unblinding, checkpoints
+    def _slot_carried(self, entry):
+        require(self._carrying and self.opened["carries"] is not None, "nothing is carried here")
+        if self.plan is None:
+            return
+        key, outcome, raw = entry["key"], entry["outcome"], bytes.fromhex(entry["slot"])
+        require(self.plan.has(key), "the slot is not planned")
+        require(slot_id(slot_tuple(key)) == entry["slot"], "slot is not the id of its key")
+        require(raw not in self.slots, "the slot was carried before")
+        limits = self.protocol["attempts"]
+        require(entry["attempts"] <= 1 + limits["replacements"] + limits["regrades"], "more attempts than are allowed")
+        slot = self._new_slot(key)
+        if outcome["kind"] == "settled":
+            basis = outcome["basis"]
+            require(basis["attempt"] == attempt_id(entry["slot"], entry["attempts"]), "it rests on another attempt")
+            low, high = self.plan.reward_range(key["arm"])
+            require(low <= outcome["value"] <= high, "the value is outside the range of rewards")
+            require(basis["kind"] == "report" or outcome["value"] == 0, "a failure of the model counts 0")
+            slot.value, slot.report, slot.attempt = outcome["value"], basis.get("report"), basis["attempt"]
+        else:
+            slot.reason = outcome["reason"]
+        slot.attempts, slot.by = entry["attempts"], "carried"
+        self.slots[raw] = slot
+        self._close(slot, outcome["kind"])
+
+    # unblinding, amendments, deviations, checkpoints
 
     def _unblinded(self, entry):
         first, self.unblinded = self.unblinded is None, self.unblinded or entry
@@ -3276,11 +3391,44 @@ class LedgerAudit:
         }
         require({name: entry[name] for name in counts} == counts, "not the counts of the ledger")
         if not entry["partial"]:
+            require(self._amended is None, "the plan was amended")
             require(settled + unresolved == len(self.slots), "an attempt is open")
+            if self.protocol["attempts"].get("adjudication") == "required":
+                require(not any(map(_awaits_verdict, self.slots.values())), "a slot waits for its adjudication")
             for name, queue in self.protocol["queues"].items():
                 closed = self.tally.settled.get(name, 0) + self.tally.unresolved.get(name, 0)
                 complete = queue["role"] != "confirmatory" or closed == self.plan.count(name)
                 require(complete, "the queue %s is not complete" % quote(name))
+
+    def _amend(self, entry):
+        first, self._amended = self._amended is None, entry
+        require(first, "the plan was amended before")
+        require(entry["successor"] != self.manifest.digest, "a plan that succeeds itself")
+        require(entry["revision"] > self.protocol["revision"], "not a later revision")
+
+    def _deviation_noted(self, entry):
+        self.noted.append(
+            {
+                "entry": self.size,
+                "time": entry["time"],
+                "text": entry["text"],
+                "selector": entry["selector"],
+                "slots": entry["slots"]["count"],
+                "slots_digest": entry["slots"]["digest"],
+                "after_unblinding": self.unblinded is not None,
+            }
+        )
+        require(entry["slots"]["count"] <= self.manifest.value["plan"]["count"], "more slots than are planned")
+        if self.plan is not None:
+            same = self._selected(entry["selector"]) == entry["slots"]
+            require(same, "slots is not what the selector selects", "DEVIATION_DIFFERS")
+
+    def _selected(self, selector):
+        """Number and digest of the planned slots that a selector accepts."""
+        label = canonical_text(selector)
+        if label not in self._selections:
+            self._selections[label] = self.plan.select(selector)
+        return self._selections[label]
 
     def _checkpoint(self, entry):
         require(entry["size"] == self.size, "size is not its own position")
@@ -3584,6 +3732,20 @@ def resampled_statistics(differences, counts):
     return found
 
 
+def _sum_in_order(values):
+    """A plain sum of doubles; the built-in one compensates in newer versions of Python."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def population_variance(values):
+    """Σ(x − x̄)²/n over doubles, in order."""
+    centre = _sum_in_order(values) / len(values)
+    return _sum_in_order([(value - centre) * (value - centre) for value in values]) / len(values)
+
+
 def quantile(ordered, p):
     """Type 7 quantile of ascending values."""
     h = (len(ordered) - 1) * p
@@ -3685,6 +3847,7 @@ class ReportBuilder:
             "failures": self._failures() if shown else None,
             "truncation": self._truncation() if shown else None,
             "costs": anything,
+            "noted": list(audit.noted),
             "deviations": anything,
             "notes": _PROSES,
             "interval_notes": _PROSES,
@@ -3961,8 +4124,7 @@ class ReportBuilder:
             return anything
         counts = self._counts_of_draws(declared["seed"], resamples, pairs, tasks)
         found = resampled_statistics(differences, counts)
-        centre = _sum_in_order(found) / len(found)
-        resampled = _sum_in_order([(value - centre) ** 2 for value in found]) / len(found)
+        resampled = population_variance(found)
         found.sort()
         total, of_pairs, of_tasks, together = exact_variances(differences)
         tail = (1 - declared["level"]) / 2
@@ -3991,14 +4153,6 @@ class ReportBuilder:
         if (pairs, tasks) not in self._draws:
             self._draws[(pairs, tasks)] = list(draw_counts(seed, resamples, pairs, tasks))
         return self._draws[(pairs, tasks)]
-
-
-def _sum_in_order(values):
-    """A plain sum of doubles; the built-in one compensates in newer versions of Python."""
-    total = 0.0
-    for value in values:
-        total += value
-    return total
 
 
 def differences_of(expected, actual, place=""):
@@ -4033,9 +4187,6 @@ def _shown(value):
 # ---------------------------------------------------------------------------------------------------------------
 # Trusted keys (docs/formats/checkpoints.md)
 # ---------------------------------------------------------------------------------------------------------------
-
-_ORIGIN = re.compile("(.+)/[0-9a-f]{32}/(0|[1-9][0-9]*)")
-
 
 def signature_verdicts(note, origin, keys):
     """For each signature of a note that one of the keys should have made, whether it verifies."""

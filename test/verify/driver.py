@@ -46,7 +46,17 @@ def canonical_double(bits):
     return verifier.canonical_text(struct.unpack(">d", bytes.fromhex(bits))[0])
 
 
+def find_pattern(source, subjects):
+    """Whether a pattern of a rule is found in each of the texts; None when it is beyond the common part."""
+    try:
+        pattern = verifier.Pattern(source)
+    except verifier.Unsupported:
+        return None
+    return [pattern.found_in(subject) for subject in subjects]
+
+
 FUNCTIONS = {
+    "find_pattern": find_pattern,
     "open_note": open_note,
     "read_checkpoint": read_checkpoint,
     "roots_of": roots_of,
@@ -54,14 +64,6 @@ FUNCTIONS = {
     "recode": lambda data: verifier.canonical_json(verifier.parse_json(data)),
     "parse_canonical": verifier.parse_canonical,
     "verify_ed25519": verifier.verify_ed25519,
-    "leaf_hash": verifier.leaf_hash,
-    "slot_id": verifier.slot_id,
-    "sampling_seed": verifier.sampling_seed,
-    "order_key": verifier.order_key,
-    "shard_of": verifier.shard_of,
-    "attempt_id": verifier.attempt_id,
-    "tree_digest": verifier.tree_digest,
-    "oms_root": verifier.oms_root,
 }
 
 
