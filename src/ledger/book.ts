@@ -10,15 +10,15 @@ import { bindingOf, type Manifest } from '../manifest/manifest.js';
 import { loadManifest } from '../manifest/select.js';
 import type { StoredManifest } from '../manifest/workspace.js';
 import { resolveTaskSets, type TaskSets, taskFiles } from '../protocol/tasks.js';
-import type { LedgerRecord } from './chain.js';
-import { checkpointFaults } from './checkpoint-entry.js';
+import { BookState } from './book-state.js';
 import type { DraftOf, EntryOf } from './entries.js';
-import { LedgerFold } from './fold.js';
-import { CompactRange } from './merkle.js';
+import type { LedgerFold } from './fold.js';
+import type { CompactRange } from './merkle.js';
 import type { Carry } from './new-ledger.js';
 import { toObject } from './objects.js';
 import { type PlanContext, PlanIndex } from './plan-index.js';
 import { damageOf, type LedgerHead, LedgerReader } from './reader.js';
+import { StateCache } from './state-cache.js';
 import { LedgerStore } from './store.js';
 
 export const LEDGER_FOLDER = 'ledger';
@@ -119,14 +119,10 @@ export async function openBook(
 ): Promise<Book | Book<LedgerStore>> {
   const foreign = mode === 'read' ? 'LEDGER_FOREIGN' : 'GATE_REFUSED';
   const { reader, ...ledger } = await openLedger(root, reference, foreign);
-  const state = new BookState(ledger.context, reader.file);
-  if (mode === 'write') {
-    reader.close();
-    const store = LedgerStore.openWriter(ledger.folder, { now, follow: (record) => state.take(record) });
-    return toBook(ledger, store, state);
-  }
+  if (mode === 'write') return openWriter(ledger, reader, now);
+  const state = BookState.empty(ledger.context);
   try {
-    for (const record of reader.entries()) state.take(record);
+    for (const record of reader.entries()) state.take(record, reader.file);
   } catch (error) {
     reader.close();
     throw error;
@@ -316,46 +312,27 @@ function taskBytes(
   return files;
 }
 
-/** What follows the ledger entry by entry. */
-class BookState {
-  readonly fold: LedgerFold;
-  readonly #file: string;
-  readonly #range = new CompactRange();
-  #last: LedgerRecord | null = null;
-
-  constructor(context: PlanContext, file: string) {
-    this.fold = new LedgerFold(context);
-    this.#file = file;
-  }
-
-  /** @throws {BoundbookError} LEDGER_DAMAGED when the entry is unlawful, or a checkpoint that is not true. */
-  take(record: LedgerRecord): void {
-    const { entry, leaf } = record;
-    if (entry.type === 'checkpoint') this.#assertTrue(entry);
-    this.#last = record;
-    this.#range.append(leaf);
-    const [violation] = this.fold.apply(entry);
-    if (violation === undefined) return;
-    const { seq, clause, message } = violation;
-    throw damageOf(this.#file, { seq, what: `against ${clause}: ${message}` });
-  }
-
-  tree(): CompactRange {
-    return this.#range.clone();
-  }
-
-  head(): LedgerHead {
-    return {
-      size: this.#range.size,
-      leaf: this.#last?.leaf.toString('hex') ?? null,
-      root: this.#range.root().toString('hex'),
-      time: this.#last?.entry.time ?? null,
-    };
-  }
-
-  #assertTrue(entry: EntryOf<'checkpoint'>): void {
-    const [fault] = checkpointFaults(entry, this.#range, this.fold.identity);
-    if (fault !== undefined) throw damageOf(this.#file, { seq: entry.seq, what: `checkpoint: ${fault}` });
+/** Only what the state cache does not know is verified and folded. */
+function openWriter(
+  ledger: Omit<OpenLedger, 'reader'>,
+  reader: LedgerReader,
+  now: () => string,
+): Book<LedgerStore> {
+  const cache = new StateCache(ledger.folder);
+  const state = cache.load(ledger.context, reader) ?? BookState.empty(ledger.context);
+  const { file } = reader;
+  reader.close();
+  try {
+    const store = LedgerStore.openWriter(ledger.folder, {
+      now,
+      after: state.tail,
+      follow: (record) => state.take(record, file),
+      committed: (records) => cache.committed(records, state, store),
+    });
+    return toBook(ledger, store, state, () => cache.close(store.isUsable ? state : null, store));
+  } catch (error) {
+    cache.close(null, reader);
+    throw error;
   }
 }
 
@@ -363,13 +340,17 @@ function toBook<Store extends LedgerReader>(
   ledger: Omit<OpenLedger, 'reader'>,
   store: Store,
   state: BookState,
+  beforeClose: () => void = () => undefined,
 ): Book<Store> {
   return {
     ...ledger,
     store,
     fold: state.fold,
     head: () => state.head(),
-    tree: () => state.tree(),
-    close: () => store.close(),
+    tree: () => state.range.clone(),
+    close: () => {
+      beforeClose();
+      store.close();
+    },
   };
 }

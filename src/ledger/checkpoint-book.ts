@@ -2,6 +2,13 @@ import type { Violation } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
 import type { EntryOf } from './entries.js';
 
+/** One member for each field of a {@link CheckpointBook}. */
+export interface CheckpointBookSnapshot {
+  readonly signed: readonly number[];
+  readonly told: readonly Digest[];
+  readonly last: number | null;
+}
+
 /** The checkpoint entries of a ledger: where the signed ones are, and which time-stamp tokens they named. */
 export class CheckpointBook {
   readonly #signed: number[] = [];
@@ -21,6 +28,18 @@ export class CheckpointBook {
   /** Time-stamp tokens that entries named. */
   get told(): ReadonlySet<Digest> {
     return this.#told;
+  }
+
+  /** Shares what it holds with the book: to be written down before the next entry is taken. */
+  snapshot(): CheckpointBookSnapshot {
+    return { signed: this.#signed, told: [...this.#told], last: this.#last };
+  }
+
+  /** Puts an empty book into the state of another one. */
+  restore({ signed, told, last }: CheckpointBookSnapshot): void {
+    this.#signed.push(...signed);
+    for (const digest of told) this.#told.add(digest);
+    this.#last = last;
   }
 
   /** Takes the next checkpoint. What its root and its note say is for who has the tree, see `checkpoint-entry.ts`. */

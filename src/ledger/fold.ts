@@ -1,13 +1,14 @@
 import type { AttemptKind, Violation } from '../attempts/machine.js';
 import type { Attribution } from '../attempts/rules.js';
-import { CheckpointBook } from './checkpoint-book.js';
+import { CheckpointBook, type CheckpointBookSnapshot } from './checkpoint-book.js';
 import { type Obstacle, obstacles } from './completeness.js';
 import { type Entry, type EntryOf, toSlotEvent } from './entries.js';
 import { firstOpeningFault, type Restoration, reopeningFault, restorationOf } from './incarnations.js';
 import type { LedgerIdentity } from './origin.js';
 import type { PlanContext } from './plan-index.js';
-import { SessionBook, serviceSeconds, sessionSeconds } from './sessions.js';
-import { type AttemptEffort, SlotBook } from './slot-book.js';
+import { SessionBook, type SessionBookSnapshot, serviceSeconds, sessionSeconds } from './sessions.js';
+import { type AttemptEffort, SlotBook, type SlotBookSnapshot } from './slot-book.js';
+import type { LiveSnapshot } from './slot-records.js';
 
 export interface FoldViolation extends Violation {
   /** The entry that breaks the rule. */
@@ -42,6 +43,26 @@ export interface NotedDeviation {
   readonly afterUnblinding: boolean;
 }
 
+/** A fold without its slots, as plain data: one member for each of its fields. A test holds the two together. */
+export interface FoldSnapshot {
+  readonly slots: SlotBookSnapshot;
+  readonly sessions: SessionBookSnapshot;
+  readonly checkpoints: CheckpointBookSnapshot;
+  readonly attempts: Readonly<Record<AttemptKind, number>>;
+  readonly attributions: Readonly<Record<Attribution, number>>;
+  readonly deviations: readonly Deviation[];
+  readonly noted: readonly NotedDeviation[];
+  readonly recovered: number;
+  readonly opened: EntryOf<'ledger.opened'> | null;
+  readonly reopened: readonly EntryOf<'ledger.opened'>[];
+  readonly unblinded: EntryOf<'unblinded'> | null;
+  readonly amended: EntryOf<'amended'> | null;
+  readonly startedAfterUnblinding: number;
+  readonly isHead: boolean;
+  readonly lastTime: string | null;
+  readonly next: number;
+}
+
 const PLANNED_ENDS: ReadonlySet<string> = new Set(['finished', 'limit', 'signal']);
 
 /**
@@ -71,6 +92,48 @@ export class LedgerFold {
   constructor(context: PlanContext) {
     this.context = context;
     this.slots = new SlotBook(context);
+  }
+
+  /** Shares what it holds with the fold: to be written down before the next entry is taken. */
+  snapshot(): FoldSnapshot {
+    return {
+      slots: this.slots.snapshot(),
+      sessions: this.sessions.snapshot(),
+      checkpoints: this.checkpoints.snapshot(),
+      attempts: this.#attempts,
+      attributions: this.#attributions,
+      deviations: this.#deviations,
+      noted: this.#noted,
+      recovered: this.#recovered,
+      opened: this.#opened,
+      reopened: this.#reopened,
+      unblinded: this.#unblinded,
+      amended: this.#amended,
+      startedAfterUnblinding: this.#startedAfterUnblinding,
+      isHead: this.#isHead,
+      lastTime: this.#lastTime,
+      next: this.#next,
+    };
+  }
+
+  /** Puts an empty fold into the state of another one, see {@link SlotBook.restore}. */
+  restore(state: FoldSnapshot, live: Iterable<readonly [slot: string, live: LiveSnapshot]>): void {
+    this.slots.restore(state.slots, live);
+    this.sessions.restore(state.sessions);
+    this.checkpoints.restore(state.checkpoints);
+    Object.assign(this.#attempts, state.attempts);
+    Object.assign(this.#attributions, state.attributions);
+    this.#deviations.push(...state.deviations);
+    this.#noted.push(...state.noted);
+    this.#recovered = state.recovered;
+    this.#opened = state.opened;
+    this.#reopened.push(...state.reopened);
+    this.#unblinded = state.unblinded;
+    this.#amended = state.amended;
+    this.#startedAfterUnblinding = state.startedAfterUnblinding;
+    this.#isHead = state.isHead;
+    this.#lastTime = state.lastTime;
+    this.#next = state.next;
   }
 
   /** Number of entries folded. */

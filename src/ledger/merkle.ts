@@ -47,9 +47,33 @@ export class CompactRange {
   readonly #subtrees: Subtree[] = [];
   #size = 0;
 
+  /**
+   * The range with these {@link roots}.
+   *
+   * @throws {RangeError} when there are not as many as the size asks for
+   */
+  static of(size: number, roots: readonly Uint8Array[]): CompactRange {
+    const range = new CompactRange();
+    for (let leaves = 2 ** 52, rest = size; leaves >= 1; leaves /= 2) {
+      if (rest < leaves) continue;
+      const root = roots[range.#subtrees.length];
+      if (root?.length !== HASH_BYTES) break;
+      range.#subtrees.push({ leaves, root: Buffer.from(root) });
+      range.#size += leaves;
+      rest -= leaves;
+    }
+    if (range.#size === size && range.#subtrees.length === roots.length) return range;
+    throw new RangeError(`${roots.length} hashes are not the right border of ${size} leaves`);
+  }
+
   /** Number of leaves. */
   get size(): number {
     return this.#size;
+  }
+
+  /** Roots of the perfect subtrees, largest first: one for each bit that is set in the size. */
+  get roots(): readonly Buffer[] {
+    return this.#subtrees.map(({ root }) => root);
   }
 
   /** A tree of its own with the same leaves. */

@@ -5,6 +5,7 @@ import { BoundbookError } from '../core/errors.js';
 import { assertAnchored, readAnchor } from './anchor.js';
 import { type ChainFault, ChainVerifier, type LedgerRecord, type LedgerRow } from './chain.js';
 import { decodeEntry, MAX_BODY_BYTES } from './codec.js';
+import type { EntryType } from './entries.js';
 import { CompactRange, HASH_BYTES } from './merkle.js';
 import { assertContent, ObjectFolder } from './objects.js';
 import { LEDGER_FILE } from './schema.js';
@@ -123,7 +124,7 @@ export class LedgerReader {
       if (leaves.length < PAGE_ROWS) break;
     }
     const size = this.#range.size;
-    const last = this.#rowAt(size - 1);
+    const last = this.rowAt(size - 1);
     const decoded = last === null ? null : decodeEntry(last.body);
     return {
       size,
@@ -153,6 +154,17 @@ export class LedgerReader {
     return inline;
   }
 
+  /** Whether an entry of one of these types lies at a position or behind it; true at times when none does. */
+  mayHoldSince(seq: number, types: readonly EntryType[]): boolean {
+    // Canonical JSON spells a member in one way, and a quote inside a string is escaped.
+    const marks = types.map((type) => Buffer.from(`"type":"${type}"`));
+    const where = marks.map(() => 'instr(body, ?)').join(' OR ');
+    const query = this.db.prepare<[number, ...Buffer[]], number>(
+      `SELECT EXISTS (SELECT 1 FROM entry WHERE seq >= ? AND (${where}))`,
+    );
+    return this.#read(seq, () => query.pluck().get(seq, ...marks)) !== 0;
+  }
+
   /** Number of entries in the file now. */
   countEntries(): number {
     return this.#read(
@@ -169,7 +181,7 @@ export class LedgerReader {
   protected assertAnchor(): void {
     const anchor = readAnchor(this.folder);
     if (anchor === null) return;
-    const at = this.#rowAt(anchor.size - 1)?.leaf.toString('hex') ?? null;
+    const at = this.rowAt(anchor.size - 1)?.leaf.toString('hex') ?? null;
     assertAnchored(anchor, { size: this.countEntries(), leaf: at }, this.file);
   }
 
@@ -183,10 +195,11 @@ export class LedgerReader {
 
   #tailBefore(from: number): { size: number; leaf: Buffer | null; time: string | null } {
     if (from === 0) return { size: 0, leaf: null, time: null };
-    return { size: from, leaf: this.#rowAt(from - 1)?.leaf ?? null, time: null };
+    return { size: from, leaf: this.rowAt(from - 1)?.leaf ?? null, time: null };
   }
 
-  #rowAt(seq: number): LedgerRow | null {
+  /** One row as it lies there, unverified; null when there is none. @throws {BoundbookError} LEDGER_DAMAGED. */
+  rowAt(seq: number): LedgerRow | null {
     const [raw] = this.#read(seq, () => this.#page.all(seq, 1));
     const row = raw === undefined ? null : this.#toRow(raw, seq);
     return row?.seq === seq ? row : null;

@@ -32,6 +32,14 @@ export interface Session {
   readonly services: Map<string, ServiceRecord>;
 }
 
+/** A session as plain data. */
+export type SessionSnapshot = Omit<Session, 'services'> & { readonly services: readonly ServiceRecord[] };
+
+/** One member for each field of a {@link SessionBook}. */
+export interface SessionBookSnapshot {
+  readonly sessions: readonly SessionSnapshot[];
+}
+
 /** Keeps the sessions of a ledger, and what is lawful for them. */
 export class SessionBook {
   readonly #sessions = new Map<string, Session>();
@@ -46,6 +54,26 @@ export class SessionBook {
 
   get size(): number {
     return this.#sessions.size;
+  }
+
+  /** Shares what it holds with the book: to be written down before the next entry is taken. */
+  snapshot(): SessionBookSnapshot {
+    return {
+      sessions: [...this.#sessions.values()].map((session) => ({
+        ...session,
+        services: [...session.services.values()],
+      })),
+    };
+  }
+
+  /** Puts an empty book into the state of another one. */
+  restore({ sessions }: SessionBookSnapshot): void {
+    for (const { services, ...session } of sessions) {
+      this.#sessions.set(session.id, {
+        ...session,
+        services: new Map(services.map((service) => [service.name, service])),
+      });
+    }
   }
 
   open(entry: EntryOf<'gate.passed'>): Violation | null {

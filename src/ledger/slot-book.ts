@@ -7,10 +7,18 @@ import {
   type Violation,
 } from '../attempts/machine.js';
 import type { SlotKey } from '../slots/slot.js';
+import { CARRIED_FORM, SETTLED_FORM } from './closed-records.js';
 import { addEffort, type Effort, NO_EFFORT, splitEffort, stageEffort } from './costs.js';
 import { type Entry, type EntryOf, toSlotEvent } from './entries.js';
 import { type PlanContext, PlanIndex, slotRules } from './plan-index.js';
-import { type CarriedSlot, carriedState, type LiveSlot, SettledSlot } from './slot-records.js';
+import {
+  type CarriedSlot,
+  carriedState,
+  type LiveSlot,
+  type LiveSnapshot,
+  SettledSlot,
+} from './slot-records.js';
+import { SlotTable } from './slot-table.js';
 
 export interface StateCounts {
   readonly planned: number;
@@ -61,16 +69,30 @@ export interface CarriedCounts {
 
 type Bucket = 'open' | 'settled' | 'unresolved';
 
+/** What of a {@link SlotBook} does not follow from the plan and its slots, one member for each of its fields. */
+export interface SlotBookSnapshot {
+  readonly counts: readonly (readonly [string, Readonly<Record<Bucket, number>>])[];
+  readonly carriedCounts: CarriedCounts;
+  readonly used: Effort;
+  readonly unused: Effort;
+}
+
+/** Slots that are settled for good, and those that were closed in the superseded plan's ledger. */
+export interface ClosedSlots {
+  readonly settled: SlotTable<SettledSlot>;
+  readonly carried: SlotTable<CarriedSlot>;
+}
+
 const STATES = ['planned', 'pending', 'open', 'settled', 'unresolved'] as const;
 
-/** The touched slots of a ledger: their states, counts and effort. A settled slot takes about 200 bytes. */
+/** The touched slots of a ledger: their states, counts and effort. A settled slot takes some 80 bytes. */
 export class SlotBook {
   readonly #context: PlanContext;
   readonly #index: PlanIndex;
   readonly #planned: ReadonlyMap<string, number>;
   readonly #live = new Map<string, LiveSlot>();
-  readonly #settled = new Map<string, SettledSlot>();
-  readonly #carried = new Map<string, CarriedSlot>();
+  readonly #settled = new SlotTable<SettledSlot>(SETTLED_FORM);
+  readonly #carried = new SlotTable<CarriedSlot>(CARRIED_FORM);
   readonly #counts = new Map<string, Record<Bucket, number>>();
   #used = NO_EFFORT;
   #unused = NO_EFFORT;
@@ -91,7 +113,7 @@ export class SlotBook {
     if ('clause' in live) return live;
     const violation = carriedViolation(entry, live.rules);
     if (violation !== null) return violation;
-    this.#carried.set(slot, { index: live.index, attempts, outcome });
+    this.#carried.add(slot, { index: live.index, attempts, outcome });
     this.#carriedCounts = {
       ...this.#carriedCounts,
       [outcome.kind]: this.#carriedCounts[outcome.kind] + 1,
@@ -113,6 +135,7 @@ export class SlotBook {
       return forbid('P6', `slot ${entry.slot} has another key`);
     const violation = stepLive(live, entry);
     if (violation !== null) return violation;
+    live.changed = entry.seq;
     live.session = entry.session;
     if (touched === undefined) {
       this.#live.set(entry.slot, live);
@@ -131,6 +154,7 @@ export class SlotBook {
     const before = bucketOf(live.state);
     const violation = stepLive(live, entry);
     if (violation !== null) return violation;
+    live.changed = entry.seq;
     if (entry.type === 'stage.finished') live.stages.push(stageEffort(entry));
     if (entry.type === 'attempt.recovered') live.session = entry.session;
     const after = bucketOf(live.state);
@@ -253,6 +277,49 @@ export class SlotBook {
     return { used, unused, open };
   }
 
+  /** The slots that nothing can happen to any more. */
+  get closed(): ClosedSlots {
+    return { settled: this.#settled, carried: this.#carried };
+  }
+
+  /** Slots that can still change and for which an entry at this position or later was taken, in order of their start. */
+  *liveSince(seq: number): Generator<readonly [slot: string, live: LiveSnapshot]> {
+    for (const [slot, { queue: _queue, rules: _rules, ...live }] of this.#live) {
+      if (live.changed >= seq) yield [slot, live];
+    }
+  }
+
+  get liveCount(): number {
+    return this.#live.size;
+  }
+
+  snapshot(): SlotBookSnapshot {
+    return {
+      counts: [...this.#counts],
+      carriedCounts: this.#carriedCounts,
+      used: this.#used,
+      unused: this.#unused,
+    };
+  }
+
+  /**
+   * Puts an empty book into the state of another one. What is closed is put into {@link closed} apart.
+   *
+   * @param live all slots that can still change, in order of their start
+   */
+  restore(state: SlotBookSnapshot, live: Iterable<readonly [slot: string, live: LiveSnapshot]>): void {
+    for (const [queue, count] of state.counts) this.#counts.set(queue, { ...count });
+    this.#carriedCounts = state.carriedCounts;
+    this.#used = state.used;
+    this.#unused = state.unused;
+    for (const [slot, { stages, ...rest }] of live) {
+      const key = this.#index.keyAt(rest.index);
+      if (key === null) throw new RangeError(`the plan has no slot ${rest.index}`);
+      const rules = slotRules(this.#context.protocol, key);
+      this.#live.set(slot, { ...rest, queue: key.queue, rules, stages: [...stages] });
+    }
+  }
+
   #plan(entry: EntryOf<'attempt.started' | 'slot.carried'>): LiveSlot | Violation {
     const key = toKey(entry);
     const index = this.#index.indexOf(key);
@@ -260,7 +327,17 @@ export class SlotBook {
     const rules = slotRules(this.#context.protocol, key);
     if (rules.slot !== entry.slot)
       return forbid('P6', `the slot of this key is ${rules.slot}, not ${entry.slot}`);
-    return { index, queue: key.queue, rules, state: PLANNED, session: null, stages: [] };
+    const { seq } = entry;
+    return {
+      index,
+      queue: key.queue,
+      rules,
+      since: seq,
+      changed: seq,
+      state: PLANNED,
+      session: null,
+      stages: [],
+    };
   }
 
   /** Nothing is lawful for a slot that is settled for good; the state machine says which rule forbids it. */
@@ -280,7 +357,7 @@ export class SlotBook {
     this.#used = addEffort(this.#used, used);
     this.#unused = addEffort(this.#unused, unused);
     this.#live.delete(slot);
-    this.#settled.set(slot, settled);
+    this.#settled.add(slot, settled);
   }
 
   #count(queue: string, from: Bucket | null, to: Bucket): void {

@@ -9,11 +9,18 @@ export interface LiveSlot {
   readonly index: number;
   readonly queue: string;
   readonly rules: SlotRules;
+  /** Position of the entry that started the first attempt. */
+  readonly since: number;
+  /** Position of the last entry that was taken for the slot. */
+  changed: number;
   state: SlotState;
   /** The session that runs the present attempt: the one that started it, or the one that recovered it. */
   session: string | null;
   readonly stages: StageEffort[];
 }
+
+/** What of a {@link LiveSlot} does not follow from its number in the plan: plain data. */
+export type LiveSnapshot = Readonly<Omit<LiveSlot, 'queue' | 'rules'>>;
 
 /** A slot that the superseded plan's ledger had closed (P22). Its history lies there; nothing can happen to it here. */
 export interface CarriedSlot {
@@ -41,9 +48,16 @@ export function carriedState(slot: string, { attempts: count, outcome }: Carried
 
 type Settled = Extract<SlotState, { phase: 'settled' }>;
 
+/** Parts of {@link SettledSlot.history}, each in units of the one before. */
+const FAILED_GRADING = 1;
+const REGRADES = 2;
+const REPLACEMENTS = 4;
+const MAX_REPLACEMENTS = 3;
+const ATTEMPTS = 16;
+
 /**
- * A slot settled for good, in as few bytes as a million of them need. Attempt ids follow from the slot's id and are
- * computed when asked for; the signals of a failure are left to the ledger.
+ * A slot settled for good, in as little as a million of them need. Attempt ids follow from the slot's id and are computed
+ * when asked for; the signals of a failure are left to the ledger.
  */
 export class SettledSlot {
   readonly index: number;
@@ -51,13 +65,13 @@ export class SettledSlot {
   /** The adopted report; null when a model failure settled it. */
   readonly report: Digest | null;
   /** attempts · 16 + replacements · 4 + regrades · 2 + (1 for a failure in grading) */
-  readonly #counts: number;
+  readonly history: number;
 
-  private constructor(index: number, value: number, report: Digest | null, counts: number) {
+  constructor(index: number, value: number, report: Digest | null, history: number) {
     this.index = index;
     this.value = value;
     this.report = report;
-    this.#counts = counts;
+    this.history = history;
   }
 
   /** The lean form of a state that nothing lawful can change any more; null for any other state. */
@@ -66,41 +80,40 @@ export class SettledSlot {
     if (
       state.phase !== 'settled' ||
       state.by === 'adjudicator' ||
-      state.replacements > 3 ||
+      state.replacements > MAX_REPLACEMENTS ||
       state.regrades > 1
     )
       return null;
-    const graded = state.failure?.stage === 'grade' ? 1 : 0;
-    const counts = state.attempts.length * 16 + state.replacements * 4 + state.regrades * 2 + graded;
+    const history =
+      state.attempts.length * ATTEMPTS +
+      state.replacements * REPLACEMENTS +
+      state.regrades * REGRADES +
+      (state.failure?.stage === 'grade' ? FAILED_GRADING : 0);
     return new SettledSlot(
       index,
       state.value,
       state.basis.kind === 'report' ? state.basis.report : null,
-      counts,
+      history,
     );
   }
 
   /** The state machine's form of it. */
   toState(slot: string): Settled {
-    const total = this.#counts >> 4;
+    const total = Math.floor(this.history / ATTEMPTS);
     const attempts = Array.from({ length: total }, (_, i) => attemptId(slot, i + 1));
     const attempt = attempts.at(-1) ?? '';
+    const stage = (this.history & FAILED_GRADING) === 0 ? 'generate' : 'grade';
     return {
       phase: 'settled',
       attempts,
-      replacements: (this.#counts >> 2) & 3,
-      regrades: (this.#counts >> 1) & 1,
+      replacements: Math.floor(this.history / REPLACEMENTS) & MAX_REPLACEMENTS,
+      regrades: (this.history & REGRADES) === 0 ? 0 : 1,
       lateAttributions: 0,
       value: this.value,
       ...(this.report === null
         ? {
             basis: { kind: 'model_failure', attempt },
-            failure: {
-              attempt,
-              stage: this.#counts & 1 ? 'grade' : 'generate',
-              signals: null,
-              candidate: null,
-            },
+            failure: { attempt, stage, signals: null, candidate: null },
             by: 'rule',
           }
         : { basis: { kind: 'report', attempt, report: this.report }, failure: null, by: 'report' }),

@@ -20,6 +20,10 @@ export interface StoreOptions {
    * as soon as they are seen, and for own ones after their commit. Without it, opening trusts the last entry.
    */
   readonly follow?: (record: LedgerRecord) => void;
+  /** With `follow`: the entries that the follower knows already. They are trusted, and not read again. */
+  readonly after?: Tail;
+  /** Called when entries of this store are durable and were followed; must not throw. */
+  readonly committed?: (records: readonly LedgerRecord[]) => void;
   /** How long to wait for another process's transaction, in milliseconds. */
   readonly busyMs?: number;
   /** Looks at the file system below the folder; tests hand in another. */
@@ -61,6 +65,7 @@ export class LedgerStore extends LedgerReader {
   readonly #sql: Statements;
   readonly #now: () => string;
   readonly #follow: ((record: LedgerRecord) => void) | undefined;
+  readonly #committed: ((records: readonly LedgerRecord[]) => void) | undefined;
   /** The last entry this store knows of. */
   #tail: Tail = NO_ENTRIES;
   #failure: BoundbookError | null = null;
@@ -74,6 +79,7 @@ export class LedgerStore extends LedgerReader {
     this.#now = options.now;
     this.#follow = options.follow;
     this.#keepsAnchor = options.anchored ?? true;
+    this.#committed = options.committed;
   }
 
   /**
@@ -87,7 +93,7 @@ export class LedgerStore extends LedgerReader {
   }
 
   /**
-   * Opens an existing ledger for appending. With `follow`, the chain is verified from its first entry.
+   * Opens an existing ledger for appending. With `follow`, the chain is verified from its first entry, or behind `after`.
    *
    * @throws {BoundbookError} as {@link openLedgerFile}; LEDGER_DAMAGED at the first break of the chain, or when the
    * ledger is shorter than it was.
@@ -96,8 +102,13 @@ export class LedgerStore extends LedgerReader {
     const store = new LedgerStore(folder, openLedgerFile(folder, 'write', options), options);
     try {
       if (options.anchored !== false) store.assertAnchor();
-      if (options.follow === undefined) store.#trustLast();
-      else store.refresh();
+      if (options.follow === undefined) {
+        store.#trustLast();
+        return store;
+      }
+      store.#tail = options.after ?? NO_ENTRIES;
+      // Nobody is there yet to be told of what is replayed, and a whole ledger would fill the memory.
+      store.#readForeign(false);
       return store;
     } catch (error) {
       store.closeQuietly();
@@ -108,6 +119,11 @@ export class LedgerStore extends LedgerReader {
   /** Opens an existing ledger read-only. @throws {BoundbookError} as {@link LedgerReader.open}. */
   static openReader(folder: string): LedgerReader {
     return LedgerReader.open(folder);
+  }
+
+  /** Whether it is open and no fault has left the file's state unknown. */
+  get isUsable(): boolean {
+    return this.isOpen && this.#failure === null;
   }
 
   /** Number of entries this store knows of. */
@@ -155,6 +171,7 @@ export class LedgerStore extends LedgerReader {
       throw this.#fail(error);
     }
     for (const record of own) this.#deliver(record);
+    if (own.length > 0) this.#committed?.(own);
     this.#anchorNow(ANCHOR_EVERY_MS);
     return outcomes;
   }
@@ -212,7 +229,8 @@ export class LedgerStore extends LedgerReader {
     });
   }
 
-  #readForeign(): readonly Entry[] {
+  /** @param keep whether to return the entries, besides handing them to the follower */
+  #readForeign(keep = true): readonly Entry[] {
     const last = this.#sql.lastSeq();
     if (last === this.#tail.size - 1) return [];
     if (last < this.#tail.size - 1) {
@@ -222,8 +240,6 @@ export class LedgerStore extends LedgerReader {
       });
     }
     const verifier = new ChainVerifier(this.#tail);
-    // Kept for `decide` only once the store has been opened: replaying a whole ledger must not fill the memory.
-    const keep = this.#tail.size > 0;
     const entries: Entry[] = [];
     for (const row of this.rows(this.#tail.size)) {
       const { record, faults } = verifier.check(row);
