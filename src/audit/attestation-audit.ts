@@ -25,7 +25,8 @@ export interface AttestationTrust {
 export interface AttestationSetting {
   readonly source: Pick<AuditSource, 'attestations' | 'identified' | 'lineage' | 'notes'>;
   readonly audit: Pick<LedgerAudit, 'checkpoints' | 'firstAttempt' | 'fold'>;
-  readonly report: ReportFile | null;
+  /** The report whose time is asked for first. */
+  readonly reports: readonly ReportFile[];
   /** A token that an entry names, from the objects; null when it is not at hand. */
   readonly readToken: (digest: Digest, seq: number) => Buffer | null;
   readonly findings: Findings;
@@ -89,15 +90,16 @@ function unverified(count: number): string[] {
 }
 
 /** The files that a signature may be about. */
-function signedFiles({ source, report }: AttestationSetting): ReadonlyMap<Digest, SignedFile> {
+function signedFiles({ source, reports }: AttestationSetting): ReadonlyMap<Digest, SignedFile> {
   const files = new Map<Digest, SignedFile>();
   const add = ({ manifest, digest }: IdentifiedManifest, label: string): void => {
     files.set(digest, { label, attestable: { kind: 'manifest', digest, name: manifest.name, manifest } });
   };
   for (const one of source.lineage) add(one, `the earlier manifest ${one.digest}`);
   if (source.identified !== null) add(source.identified, 'the manifest');
-  const identity = report === null ? null : reportIdentity(report);
-  if (report !== null && identity !== null) {
+  for (const report of reports) {
+    const identity = reportIdentity(report);
+    if (identity === null) continue;
     const { digest } = identity;
     files.set(digest, {
       label: `the report ${report.name}`,
@@ -143,12 +145,12 @@ function markOf(note: Buffer, marks: ReadonlyMap<number, CheckpointMark>): Check
 
 /** The tokens over manifest, report, earlier manifests and checkpoints. */
 function stampedTokens(
-  { source, report }: AttestationSetting,
+  { source, reports }: AttestationSetting,
   notes: ReadonlyMap<Digest, number>,
 ): readonly Token[] {
   const subjects = [
     source.identified?.digest,
-    report === null ? undefined : digestOf(report.bytes),
+    ...reports.map(({ bytes }) => digestOf(bytes)),
     ...source.lineage.map(({ digest }) => digest),
     ...notes.keys(),
   ];
@@ -185,7 +187,7 @@ function namedTokens({ audit, readToken, findings }: AttestationSetting): readon
 }
 
 function orderFacts(
-  { source, audit, report }: AttestationSetting,
+  { source, audit, reports }: AttestationSetting,
   notes: ReadonlyMap<Digest, number>,
   stamps: ReadonlyMap<Digest, Stamp> | null,
   present: OrderFacts['present'],
@@ -201,7 +203,7 @@ function orderFacts(
       revision: manifest.revision,
       samePlan: canonicalText(manifest.protocol) === protocol,
     })),
-    report: report === null ? null : digestOf(report.bytes),
+    report: reports[0] === undefined ? null : digestOf(reports[0].bytes),
     firstAttempt: audit.firstAttempt,
     carries: audit.fold?.opened?.carries != null,
     marks: audit.checkpoints,

@@ -1,5 +1,7 @@
 import type { VerifierKey } from '../signing/keys.js';
 import { type AttestationVerdict, auditAttestations } from './attestation-audit.js';
+import { openBundleSource } from './bundle/bundle-source.js';
+import type { Disclosed } from './bundle/pack-objects.js';
 import { Findings } from './finding.js';
 import type { KnownHead } from './head.js';
 import { auditLedger, type LedgerAudit } from './ledger-audit.js';
@@ -7,7 +9,7 @@ import { type Circumstances, checkedLines, notCheckedLines, orderLines, remarkLi
 import { checkLineage } from './lineage.js';
 import { ObjectShelf } from './objects.js';
 import { SchemaShelf } from './plan.js';
-import { auditReport, type ReportFile } from './report-audit.js';
+import { auditReports, type ReportFile } from './report-audit.js';
 import type { AuditResult } from './result.js';
 import type { AuditSource } from './source.js';
 import type { Authority } from './stamps.js';
@@ -26,6 +28,11 @@ export interface AuditOptions {
   readonly authority?: Authority;
 }
 
+export interface BundleAuditOptions extends Omit<AuditOptions, 'ledger'> {
+  /** Gives the content of redacted objects that were disclosed. */
+  readonly disclosed?: Disclosed;
+}
+
 /**
  * Audits a manifest's ledger in a workspace.
  *
@@ -39,6 +46,22 @@ export async function audit(
 ): Promise<AuditResult> {
   const findings = new Findings();
   const source = await openWorkspaceSource(root, selector, options.ledger, findings);
+  try {
+    return await auditSource(source, options, findings);
+  } finally {
+    source.close();
+  }
+}
+
+/**
+ * Audits a bundle: everything comes from it but whom to trust.
+ *
+ * @param path a bundle's folder, or a tar of it
+ * @throws {BoundbookError} as {@link openBundleSource}
+ */
+export async function auditBundle(path: string, options: BundleAuditOptions = {}): Promise<AuditResult> {
+  const findings = new Findings();
+  const source = await openBundleSource(path, findings, options.disclosed);
   try {
     return await auditSource(source, options, findings);
   } finally {
@@ -70,12 +93,13 @@ export async function auditSource(
     knownHead: options.head ?? null,
     workFolders: source.workFolders,
   });
-  const compared = compareReport(options.report, source, replayed, findings);
+  const reports = [...(options.report === undefined ? [] : [options.report]), ...source.reports];
+  const compared = compareReports(reports, source, replayed, findings);
   const attested = await auditAttestations(
     {
       source,
       audit: replayed,
-      report: options.report ?? null,
+      reports,
       readToken: (digest, seq) => shelf.read(digest, { seq }),
       findings,
     },
@@ -88,31 +112,29 @@ export async function auditSource(
     schemas,
     unseen,
     headGiven: options.head !== undefined,
-    reportGiven: options.report !== undefined,
+    reportGiven: reports.length > 0,
     grown,
   };
   return conclude(source, replayed, findings, circumstances, {
     objects: shelf.size,
     remarks,
-    report: compared,
+    reports: compared,
     attested,
   });
 }
 
-function compareReport(
-  report: ReportFile | undefined,
+function compareReports(
+  reports: readonly ReportFile[],
   { identified, ledger }: AuditSource,
   { fold, head }: LedgerAudit,
   findings: Findings,
-): string | null {
-  if (report === undefined) return null;
+): readonly string[] {
   if (identified !== null && fold !== null) {
-    const { context } = fold;
-    return auditReport(report, { identified, context, source: ledger, size: head.size, findings });
+    return auditReports(reports, { identified, source: ledger, fold, head, findings });
   }
   const message = 'the report cannot be rebuilt: there is no plan to rebuild it from';
-  findings.add({ code: 'REPORT_FORM', where: { file: report.name }, message });
-  return null;
+  for (const { name } of reports) findings.add({ code: 'REPORT_FORM', where: { file: name }, message });
+  return [];
 }
 
 function conclude(
@@ -123,7 +145,7 @@ function conclude(
   extent: {
     readonly objects: number;
     readonly remarks: readonly string[];
-    readonly report: string | null;
+    readonly reports: readonly string[];
     readonly attested: AttestationVerdict;
   },
 ): AuditResult {
@@ -138,15 +160,15 @@ function conclude(
       revision: manifest?.revision ?? null,
       file: manifestFile,
     },
+    bundle:
+      source.bundle === null
+        ? null
+        : { name: source.bundle.name, form: source.bundle.form, digest: source.bundle.digest },
     ledger: { name: ledgerName, head: ledger.head },
     coverage: ledger.fold?.slots.counts() ?? null,
     findings: findings.list(ledger.fold?.outcomesVisible ?? false),
     omitted: findings.omitted,
-    checked: [
-      ...checkedLines(circumstances, extent.objects),
-      ...(extent.report === null ? [] : [extent.report]),
-      ...extent.attested.checked,
-    ],
+    checked: [...checkedLines(circumstances, extent.objects), ...extent.reports, ...extent.attested.checked],
     remarks: [...remarkLines(ledger), ...extent.remarks],
     order: [...orderLines(ledger), ...extent.attested.order],
     times: extent.attested.times,

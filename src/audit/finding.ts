@@ -32,6 +32,14 @@ export const FINDINGS = {
   OBJECT_MISSING: { clause: 'P16', title: 'an object that an entry names is not there' },
   OBJECT_ALTERED: { clause: 'P16', title: 'an object holds other bytes than its digest says' },
   OBJECT_ORPHAN: { clause: 'law 4', title: 'an object that no entry names' },
+  BUNDLE_INDEX: { clause: 'P16', title: 'the index of a bundle does not say what the bundle holds' },
+  BUNDLE_FILE: { clause: 'P16', title: 'something lies in a bundle that no bundle holds' },
+  BUNDLE_FORM: { clause: 'P16', title: 'a part of a bundle has not the declared form' },
+  BUNDLE_COPY: { clause: 'P16', title: 'the database in a bundle does not hold the same entries' },
+  MANIFEST_MISSING: { clause: 'P10', title: 'a manifest that the plan rests on is not there' },
+  MANIFEST_SURPLUS: { clause: 'P10', title: 'a manifest that the plan does not rest on' },
+  PREDECESSOR_DIFFERS: { clause: 'P22', title: 'a carried ledger is not the one that is named' },
+  DISCLOSURE_FALSE: { clause: 'P16', title: 'a disclosed content is not what was committed to' },
   WORK_ORPHAN: { clause: 'law 2', title: 'a work folder without an attempt' },
   DEVIATION_DIFFERS: { clause: 'B9', title: 'a noted deviation touches other slots than it says' },
   ATTESTATION_INVALID: { clause: 'P16', title: 'a signature or time stamp that has not its form' },
@@ -95,6 +103,11 @@ export class Findings {
     if (this.#notes.length < MAX_FINDINGS) this.#notes.push(note);
   }
 
+  /** Findings about a part that lies elsewhere: places that name no file are given this one. */
+  within(file: string): Findings {
+    return new PartFindings(this, file);
+  }
+
   get total(): number {
     return this.#total;
   }
@@ -111,6 +124,21 @@ export class Findings {
       .map((finding, i) => ({ finding, i }))
       .sort((a, b) => (a.finding.where.seq ?? -1) - (b.finding.where.seq ?? -1) || a.i - b.i)
       .map(({ finding }) => finding);
+  }
+}
+
+class PartFindings extends Findings {
+  readonly #whole: Findings;
+  readonly #file: string;
+
+  constructor(whole: Findings, file: string) {
+    super();
+    this.#whole = whole;
+    this.#file = file;
+  }
+
+  override add(note: Note): void {
+    this.#whole.add({ ...note, where: { file: this.#file, ...note.where } });
   }
 }
 

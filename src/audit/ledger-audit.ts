@@ -1,5 +1,5 @@
 import { BoundbookError } from '../core/errors.js';
-import { ChainVerifier, type LedgerRow } from '../ledger/chain.js';
+import { type BareRow, ChainVerifier } from '../ledger/chain.js';
 import { checkpointFaults } from '../ledger/checkpoint-entry.js';
 import { decodeEntry } from '../ledger/codec.js';
 import type { Entry, EntryOf } from '../ledger/entries.js';
@@ -55,7 +55,7 @@ export function auditLedger(setting: LedgerAuditSetting): LedgerAudit {
 }
 
 /** All rows that can be read; each place that cannot is a finding. */
-function* readableRows(source: RowSource, findings: Findings): Generator<LedgerRow> {
+function* readableRows(source: RowSource, findings: Findings): Generator<BareRow> {
   let next = 0;
   for (let gaps = 0; gaps < MAX_GAPS; gaps++) {
     try {
@@ -94,7 +94,7 @@ class Replay {
     this.#headCheck = setting.knownHead === null ? null : new HeadCheck(setting.knownHead);
   }
 
-  take(row: LedgerRow): void {
+  take(row: BareRow): void {
     const { findings } = this.#setting;
     const { record, faults } = this.#verifier.check(row);
     for (const { seq, what } of faults) findings.add({ code: 'CHAIN_BROKEN', where: { seq }, message: what });
@@ -195,7 +195,7 @@ class Replay {
   }
 }
 
-function understood(row: LedgerRow): Entry | null {
+function understood(row: BareRow): Entry | null {
   const decoded = decodeEntry(row.body);
   return decoded.ok ? decoded.entry : null;
 }

@@ -8,12 +8,15 @@ const SHOWN_PER_CODE = 20;
 
 /** The audit as text for people. Everything from outside is made visible: no control characters, no line breaks. */
 export function renderAudit(result: AuditResult): string {
-  const { manifest, ledger, findings, omitted } = result;
+  const { manifest, bundle, ledger, findings, omitted } = result;
   const { head } = ledger;
   const total = findings.length + omitted;
   const lines = [
     total === 0 ? 'audit: clean, no findings' : `audit: ${total} ${total === 1 ? 'finding' : 'findings'}`,
     '',
+    ...(bundle === null
+      ? []
+      : [`bundle      ${bundle.name} (${bundle.form})`, `            ${bundle.digest}`]),
     `manifest    ${manifest.file}`,
     `            ${manifest.digest ?? 'none that can be read'}`,
     `ledger      ${ledger.name}`,

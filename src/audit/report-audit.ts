@@ -7,7 +7,7 @@ import { decodeEntry } from '../ledger/codec.js';
 import type { Entry } from '../ledger/entries.js';
 import { LedgerFold } from '../ledger/fold.js';
 import { CompactRange, leafHash } from '../ledger/merkle.js';
-import type { PlanContext } from '../ledger/plan-index.js';
+import type { LedgerHead } from '../ledger/reader.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
 import { buildReport } from '../report/build.js';
 import { reportInput } from '../report/input.js';
@@ -27,11 +27,26 @@ export interface ReportFile {
 
 export interface ReportAuditSetting {
   readonly identified: IdentifiedManifest;
-  readonly context: PlanContext;
   readonly source: RowSource;
-  /** Number of entries in the ledger. */
-  readonly size: number;
+  /** The state after all entries. */
+  readonly fold: LedgerFold;
+  readonly head: LedgerHead;
   readonly findings: Findings;
+}
+
+/** Rebuilds reports of one ledger; those of one moment are made once. */
+interface Rebuilding extends ReportAuditSetting {
+  readonly rebuilt: Map<number, Report>;
+}
+
+/**
+ * Rebuilds reports from the book and compares them, see {@link auditReport}.
+ *
+ * @returns what was compared, in sentences
+ */
+export function auditReports(files: readonly ReportFile[], setting: ReportAuditSetting): readonly string[] {
+  const rebuilding = { ...setting, rebuilt: new Map<number, Report>() };
+  return files.flatMap((file) => auditReport(file, rebuilding) ?? []);
 }
 
 /**
@@ -40,7 +55,7 @@ export interface ReportAuditSetting {
  *
  * @returns what was compared, in a sentence; null when nothing could be
  */
-export function auditReport(file: ReportFile, setting: ReportAuditSetting): string | null {
+function auditReport(file: ReportFile, setting: Rebuilding): string | null {
   try {
     const text = decodeUtf8(file.bytes, file.name);
     if (/^\s*[{[]/.test(text)) return auditJson(file, text, setting);
@@ -56,19 +71,19 @@ export function auditReport(file: ReportFile, setting: ReportAuditSetting): stri
   }
 }
 
-function auditJson(file: ReportFile, text: string, setting: ReportAuditSetting): string {
-  const { findings } = setting;
+function auditJson(file: ReportFile, text: string, setting: Rebuilding): string {
+  const { findings, head } = setting;
   const given = parseStrictJson(file.bytes, file.name);
-  const made = entriesOf(given) ?? setting.size;
-  if (made > setting.size) {
+  const made = entriesOf(given) ?? head.size;
+  if (made > head.size) {
     findings.add({
       code: 'LEDGER_SHORTENED',
-      where: { seq: setting.size, file: file.name },
-      message: `the report was made of ${made} entries; the ledger has ${setting.size}`,
-      evidence: { report: made, ledger: setting.size },
+      where: { seq: head.size, file: file.name },
+      message: `the report was made of ${made} entries; the ledger has ${head.size}`,
+      evidence: { report: made, ledger: head.size },
     });
   }
-  const rebuilt = rebuild(setting, Math.min(made, setting.size));
+  const rebuilt = rebuild(setting, Math.min(made, head.size));
   const expected = JSON.parse(canonicalText(rebuilt)) as JsonValue;
   const found = differences(expected, given, MAX_DIFFERENCES);
   for (const { pointer, expected: due, actual } of found) {
@@ -81,13 +96,13 @@ function auditJson(file: ReportFile, text: string, setting: ReportAuditSetting):
     });
   }
   const form = text.trimEnd() === canonicalText(rebuilt) ? 'byte by byte' : 'value by value';
-  const moment = made === 0 ? 'before the first entry' : `after entry ${Math.min(made, setting.size) - 1}`;
+  const moment = made === 0 ? 'before the first entry' : `after entry ${Math.min(made, head.size) - 1}`;
   return `the report ${file.name}, made ${moment}, ${form}`;
 }
 
 /** Lines that differ, by number. What a line holds may be an outcome. */
-function auditText(name: string, text: string, setting: ReportAuditSetting): string {
-  const report = rebuild(setting, setting.size);
+function auditText(name: string, text: string, setting: Rebuilding): string {
+  const report = rebuild(setting, setting.head.size);
   const given = text.trimEnd().split('\n');
   const candidates = (['text', 'markdown'] as const).map((format) => {
     const lines = renderReport(report, format).trimEnd().split('\n');
@@ -113,8 +128,26 @@ function differingLines(expected: readonly string[], actual: readonly string[]):
 }
 
 /** The report of the first `size` entries. */
-function rebuild({ identified, context, source }: ReportAuditSetting, size: number): Report {
-  const fold = new LedgerFold(context);
+function rebuild(setting: Rebuilding, size: number): Report {
+  const { identified, source, rebuilt } = setting;
+  const known = rebuilt.get(size);
+  if (known !== undefined) return known;
+  const { fold, head } = size === setting.head.size ? setting : stateAfter(setting, size);
+  const report = buildReport(
+    reportInput({
+      manifest: identified.manifest,
+      manifestDigest: identified.digest,
+      fold,
+      head,
+      entries: entries(source, size),
+    }),
+  );
+  rebuilt.set(size, report);
+  return report;
+}
+
+function stateAfter({ source, fold: whole }: Rebuilding, size: number) {
+  const fold = new LedgerFold(whole.context);
   const range = new CompactRange();
   let leaf: string | null = null;
   for (const { body } of upTo(source, size)) {
@@ -124,14 +157,7 @@ function rebuild({ identified, context, source }: ReportAuditSetting, size: numb
     const decoded = decodeEntry(body);
     if (decoded.ok) fold.apply(decoded.entry);
   }
-  const input = reportInput({
-    manifest: identified.manifest,
-    manifestDigest: identified.digest,
-    fold,
-    head: { size, leaf, root: range.root().toString('hex') },
-    entries: entries(source, size),
-  });
-  return buildReport(input);
+  return { fold, head: { size, leaf, root: range.root().toString('hex') } };
 }
 
 function* entries(source: RowSource, size: number): Generator<Entry> {

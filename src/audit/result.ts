@@ -15,6 +15,12 @@ export interface AuditResult {
     readonly revision: number | null;
     readonly file: string;
   };
+  /** Which bundle was audited; null for a workspace. */
+  readonly bundle: {
+    readonly name: string;
+    readonly form: 'folder' | 'tar';
+    readonly digest: Digest;
+  } | null;
   readonly ledger: { readonly name: string; readonly head: LedgerHead };
   /** null when the plan could not be rebuilt. */
   readonly coverage: readonly QueueCounts[] | null;
@@ -38,6 +44,7 @@ export function toJson(result: AuditResult): JsonValue {
     schema: result.schema,
     verdict: result.verdict,
     manifest: { ...result.manifest },
+    bundle: result.bundle === null ? null : { ...result.bundle },
     ledger: { name: result.ledger.name, head: { ...result.ledger.head } },
     coverage: result.coverage === null ? null : result.coverage.map((queue) => ({ ...queue })),
     findings: result.findings.map((finding) => ({ ...finding, where: { ...finding.where } })),

@@ -1,9 +1,11 @@
+import type { Digest } from '../core/digest.js';
 import type { NoteFile } from '../ledger/checkpoints.js';
 import type { Attestations } from '../manifest/attestations.js';
 import type { IdentifiedManifest, Manifest } from '../manifest/manifest.js';
 import type { Findings } from './finding.js';
 import type { LedgerAudit } from './ledger-audit.js';
 import type { ObjectShelf, ObjectSource } from './objects.js';
+import type { ReportFile } from './report-audit.js';
 import type { RowSource } from './row-source.js';
 
 /** One ledger, wherever it lies: a folder of a workspace, or a part of a bundle. Nothing about it is trusted. */
@@ -27,11 +29,26 @@ export interface AuditSource {
   readonly notes: readonly NoteFile[];
   /** Signatures and time stamps beside manifest and ledger, as they lie there. */
   readonly attestations: Attestations;
+  /** Reports that lie beside manifest and ledger, in forms that can be rebuilt. */
+  readonly reports: readonly ReportFile[];
+  /** null for a workspace. */
+  readonly bundle: BundleFacts | null;
   /** Names in the work folder; those that belong to an attempt or a session are removed while the entries go by. */
   readonly workFolders: Set<string>;
   /** Looks at what lies beside the entries, once these were replayed. */
   conclude(audit: LedgerAudit, shelf: ObjectShelf, findings: Findings): Surroundings;
   close(): void;
+}
+
+/** Which bundle is audited. */
+export interface BundleFacts {
+  /** File or folder name. */
+  readonly name: string;
+  readonly form: 'folder' | 'tar';
+  /** Its identity: the digest of its index. */
+  readonly digest: Digest;
+  /** Files among its reports that cannot be rebuilt. */
+  readonly otherReports: readonly string[];
 }
 
 /** What was met beside the entries that is no finding. */

@@ -49,6 +49,8 @@ export async function openWorkspaceSource(
     lineage,
     notes,
     attestations,
+    reports: [],
+    bundle: null,
     workFolders,
     conclude({ head }, shelf, found): Surroundings {
       for (const other of others) {

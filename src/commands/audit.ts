@@ -3,8 +3,9 @@ import type { CommandDefinition, OptionValue } from './command.js';
 
 export const command: CommandDefinition = {
   name: 'audit',
-  args: '[manifest]',
-  summary: 'recompute everything that follows from a manifest and its ledger; list what does not',
+  args: '[subject]',
+  summary:
+    'recompute everything that follows from a manifest and its ledger, or from a bundle (folder or tar); list what does not',
   options: [
     { flags: '--report <file>', description: 'rebuild this report (JSON, text or Markdown) and compare it' },
     { flags: '--ledger <folder>', description: 'the ledger, when it does not lie in ledger/' },
@@ -27,6 +28,7 @@ export const command: CommandDefinition = {
     'boundbook audit',
     'boundbook audit demo --report report.json',
     'boundbook audit demo --head 28600:3f5a90c1… --json',
+    'boundbook audit bundle.tar --head 28600:3f5a90c1…',
     'boundbook audit demo --report report.json --key planner+1f2e3d4c+AfX… --tsa-ca tsa-root.pem',
   ],
   next: 'Publish the head, so that others can hold you to it.',
@@ -35,7 +37,7 @@ export const command: CommandDefinition = {
     const { readFileBounded } = await import('../core/files.js');
     const { listOption, textOption } = await import('./options.js');
     const { parseVerifierKey } = await import('../signing/keys.js');
-    const { audit } = await import('../audit/audit.js');
+    const { audit, auditBundle } = await import('../audit/audit.js');
     const { parseHead } = await import('../audit/head.js');
     const { renderAudit } = await import('../audit/render.js');
     const { toJson } = await import('../audit/result.js');
@@ -57,7 +59,11 @@ export const command: CommandDefinition = {
             },
           }),
     };
-    const result = await audit(root, selector, settings).catch((error: unknown) => noRunYet(error, ledger));
+    const bundle = await bundleAt(root, selector, ledger);
+    const result =
+      bundle === null
+        ? await audit(root, selector, settings).catch((error: unknown) => noRunYet(error, ledger))
+        : await auditBundle(bundle, settings);
     return {
       text: renderAudit(result),
       json: toJson(result),
@@ -65,6 +71,37 @@ export const command: CommandDefinition = {
     };
   },
 };
+
+/**
+ * The path of a bundle, when that is what is meant: a folder that has an index or is written as a path, or a tar.
+ *
+ * @throws {BoundbookError} USAGE for a bundle together with a ledger elsewhere
+ */
+async function bundleAt(
+  root: string,
+  subject: string | undefined,
+  ledger: string | undefined,
+): Promise<string | null> {
+  if (subject === undefined) return null;
+  const { stat } = await import('node:fs/promises');
+  const { join, resolve } = await import('node:path');
+  const { exists } = await import('../core/files.js');
+  const { INDEX_FILE } = await import('../audit/bundle/layout.js');
+  const path = resolve(root, subject);
+  const isFolder = await stat(path).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+  const isBundle = isFolder
+    ? subject.includes('/') || (await exists(join(path, INDEX_FILE)))
+    : /\.tar(\.[a-z0-9]+)?$/i.test(subject);
+  if (!isBundle) return null;
+  if (ledger === undefined) return path;
+  const { BoundbookError } = await import('../core/errors.js');
+  throw new BoundbookError('USAGE', '--ledger does not go with a bundle, which holds its ledger', {
+    hint: 'Leave it out.',
+  });
+}
 
 /** @throws {BoundbookError} USAGE for a chain without roots and for files that hold no certificate */
 async function authorityOption(root: string, ca: OptionValue, chain: OptionValue): Promise<Authority | null> {

@@ -63,6 +63,7 @@ export const ERROR_CODES = {
   PORT_NOT_OWNED: { exit: 3, title: 'the port is not served by the process that was started' },
 
   MANIFEST_ALTERED: { exit: 4, title: 'a manifest whose bytes do not match its name or form' },
+  BUNDLE_INVALID: { exit: 4, title: 'a folder or file that is no bundle, or lacks what an audit needs' },
   LEDGER_DAMAGED: { exit: 4, title: 'a ledger that is damaged, shortened or rewritten' },
   LEDGER_FOREIGN: { exit: 4, title: 'a file that is not a Boundbook ledger' },
   OBJECT_MISSING: { exit: 4, title: 'an object that an entry names is not there' },

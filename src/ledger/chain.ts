@@ -2,12 +2,16 @@ import { decodeEntry } from './codec.js';
 import type { Entry } from './entries.js';
 import { leafHash } from './merkle.js';
 
-/** One row of the ledger as it lies in the file. Nothing about it is trusted. */
-export interface LedgerRow {
+/** The body of an entry alone: link and leaf follow from it. Nothing about it is trusted. */
+export interface BareRow {
   readonly seq: number;
+  readonly body: Buffer;
+}
+
+/** One row of the ledger as it lies in the file. Nothing about it is trusted. */
+export interface LedgerRow extends BareRow {
   readonly prev: Buffer | null;
   readonly leaf: Buffer;
-  readonly body: Buffer;
 }
 
 /** A row that is what it says it is, in its place. */
@@ -41,13 +45,18 @@ export class ChainVerifier {
   }
 
   /** The record when all is well; otherwise every fault of this row. */
-  check(row: LedgerRow): { readonly record: LedgerRecord | null; readonly faults: readonly ChainFault[] } {
+  check(row: BareRow | LedgerRow): {
+    readonly record: LedgerRecord | null;
+    readonly faults: readonly ChainFault[];
+  } {
     const faults: ChainFault[] = [];
     const fault = (what: string): void => void faults.push({ seq: row.seq, what });
     if (row.seq !== this.#next) fault(`position ${row.seq} where ${this.#next} is due`);
     const leaf = leafHash(row.body);
-    if (!leaf.equals(row.leaf)) fault('the leaf is not the hash of the body');
-    if (!sameLink(row.prev, this.#leaf)) fault('the link does not name the entry before');
+    if ('leaf' in row) {
+      if (!leaf.equals(row.leaf)) fault('the leaf is not the hash of the body');
+      if (!sameLink(row.prev, this.#leaf)) fault('the link does not name the entry before');
+    }
     const decoded = decodeEntry(row.body);
     if (decoded.ok) this.#checkFrame(row, decoded.entry, fault);
     else fault(decoded.reason);
@@ -60,7 +69,7 @@ export class ChainVerifier {
     };
   }
 
-  #checkFrame(row: LedgerRow, entry: Entry, fault: (what: string) => void): void {
+  #checkFrame(row: BareRow, entry: Entry, fault: (what: string) => void): void {
     if (entry.seq !== row.seq) fault(`the body says position ${entry.seq}`);
     if (entry.prev !== (this.#leaf?.toString('hex') ?? null)) fault('the body names another entry before');
     if (entry.time < this.#time) fault(`its time ${entry.time} lies before ${this.#time}`);

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Findings } from '../../src/audit/finding.js';
-import { auditReport } from '../../src/audit/report-audit.js';
+import { auditReports } from '../../src/audit/report-audit.js';
 import { command as audit } from '../../src/commands/audit.js';
 import { command as report } from '../../src/commands/report.js';
 import type { Report } from '../../src/report/value.js';
@@ -51,16 +51,13 @@ describe('before the first run', () => {
     const { text } = await report.run([], { format: 'json' }, context(root));
     const { stored, book } = await newBook(SLOTS.map((slot) => new SlotScript(slot).whole(1)));
     const findings = new Findings();
-    const line = auditReport(
-      { name: 'r.json', bytes: Buffer.from(text) },
-      {
-        identified: stored,
-        context: book.context,
-        source: book.store,
-        size: book.head().size,
-        findings,
-      },
-    );
+    const [line] = auditReports([{ name: 'r.json', bytes: Buffer.from(text) }], {
+      identified: stored,
+      source: book.store,
+      fold: book.fold,
+      head: book.head(),
+      findings,
+    });
     expect(findings.list(true)).toEqual([]);
     expect(line).toContain('made before the first entry');
   });

@@ -1,0 +1,182 @@
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { Digest } from '../../core/digest.js';
+import { BoundbookError } from '../../core/errors.js';
+import { readError } from '../../core/files.js';
+import { CHECKPOINT_FOLDER, type NoteFile } from '../../ledger/checkpoints.js';
+import {
+  type Attestation,
+  type Attestations,
+  attestationKind,
+  attestationLimit,
+  type DamagedAttestation,
+  readAttestation,
+} from '../../manifest/attestations.js';
+import type { IdentifiedManifest } from '../../manifest/manifest.js';
+import { manifestFileName } from '../../manifest/manifest.js';
+import type { Findings } from '../finding.js';
+import type { LedgerAudit } from '../ledger-audit.js';
+import type { ObjectShelf } from '../objects.js';
+import type { ReportFile } from '../report-audit.js';
+import type { AuditSource, BundleFacts, Surroundings } from '../source.js';
+import { type BundleManifest, checkLineage, readManifests } from './bundle-manifests.js';
+import type { BundleFiles } from './files.js';
+import { openFolder } from './folder-files.js';
+import { checkFiles, checkStatements, type ReadIndex, readIndex } from './index-audit.js';
+import { ENTRIES_FILE, LEDGER_PART, noteSize, SQLITE_FILE } from './layout.js';
+import { LedgerPart } from './ledger-part.js';
+import type { Disclosed } from './pack-objects.js';
+import { auditPredecessors } from './predecessors.js';
+import { readWhole } from './region.js';
+import { checkSqlite } from './sqlite-check.js';
+import { openTar } from './tar-files.js';
+
+const MAX_NOTE_BYTES = 1_000_000;
+const MAX_REPORT_BYTES = 256 * 1024 * 1024;
+/** Reports of these forms can be rebuilt. */
+const REBUILT = /\.(json|txt|md)$/;
+
+/**
+ * Opens a bundle for an audit. All of it is hostile: whatever is wrong with it is a finding, as far as there is anything
+ * left to judge.
+ *
+ * @param path a folder, or a tar of it
+ * @throws {BoundbookError} BUNDLE_INVALID when it is no bundle or has no entries; FILE_NOT_FOUND, FILE_UNREADABLE and the
+ * like.
+ */
+export async function openBundleSource(
+  path: string,
+  findings: Findings,
+  disclosed?: Disclosed,
+): Promise<AuditSource> {
+  const files = await openFiles(path);
+  try {
+    return new BundleSource(files, findings, disclosed);
+  } catch (error) {
+    files.close();
+    throw error;
+  }
+}
+
+class BundleSource implements AuditSource {
+  readonly identified: IdentifiedManifest | null;
+  readonly manifestFile: string;
+  readonly ledgerName: string;
+  readonly ledger: LedgerPart;
+  readonly lineage: readonly IdentifiedManifest[];
+  readonly notes: readonly NoteFile[];
+  readonly attestations: Attestations;
+  readonly reports: readonly ReportFile[];
+  readonly workFolders = new Set<string>();
+  readonly bundle: BundleFacts;
+  readonly #files: BundleFiles;
+  readonly #index: ReadIndex;
+  readonly #digests: ReadonlyMap<string, Digest>;
+  readonly #manifests: ReadonlyMap<Digest, BundleManifest>;
+
+  constructor(files: BundleFiles, findings: Findings, disclosed?: Disclosed) {
+    this.#files = files;
+    this.#index = readIndex(files, findings);
+    this.#digests = checkFiles(files, this.#index.index, findings);
+    this.#manifests = readManifests(files, findings);
+    this.ledger = new LedgerPart(files, LEDGER_PART, findings, disclosed);
+    this.identified = this.#identify(findings);
+    this.manifestFile = this.identified === null ? '' : manifestFileName(this.identified);
+    this.ledgerName = this.manifestFile.replace(/\.json$/, '');
+    this.lineage = this.identified === null ? [] : checkLineage(this.identified, this.#manifests, findings);
+    this.notes = this.#read(CHECKPOINT_FOLDER, MAX_NOTE_BYTES, findings)
+      .sort((a, b) => sizeOf(a) - sizeOf(b))
+      .map(({ path, bytes }) => ({ name: path, bytes }));
+    this.attestations = this.#readAttestations();
+    const reports = this.#read('report', MAX_REPORT_BYTES, findings).filter(({ path }) => REBUILT.test(path));
+    this.reports = reports.map(({ path, bytes }) => ({ name: path, bytes }));
+    const other = [...files.sizes.keys()].filter((path) => path.startsWith('report/') && !REBUILT.test(path));
+    this.bundle = {
+      name: files.name,
+      form: files.form,
+      digest: this.#index.digest,
+      otherReports: other.sort(),
+    };
+  }
+
+  conclude(audit: LedgerAudit, shelf: ObjectShelf, findings: Findings): Surroundings {
+    this.ledger.conclude(shelf);
+    const before = auditPredecessors(this.#files, audit, this.#manifests, findings);
+    const { index } = this.#index;
+    if (index !== null) {
+      const opened = this.ledger.opening();
+      const { head } = audit;
+      const redacted = this.ledger.redacted + before.redacted;
+      const actual = { manifest: opened?.manifest ?? null, id: opened?.ledger ?? null, head, redacted };
+      checkStatements(index, actual, findings);
+    }
+    this.#checkCopy(findings);
+    return { remarks: before.remarks, grown: false };
+  }
+
+  close(): void {
+    this.#files.close();
+  }
+
+  /** The manifest of the first entry; where the files have it no more, the ledger's own copy of it. */
+  #identify(findings: Findings): IdentifiedManifest | null {
+    const digest = this.ledger.opening()?.manifest ?? this.#index.index?.manifest ?? null;
+    if (digest === null) return null;
+    const found = this.#manifests.get(digest);
+    if (found !== undefined) return found;
+    const message = `the manifest ${digest} of the ledger is not in the bundle`;
+    findings.add({ code: 'MANIFEST_MISSING', where: {}, message });
+    return this.ledger.keptManifest();
+  }
+
+  #checkCopy(findings: Findings): void {
+    const path = `${LEDGER_PART}/${SQLITE_FILE}`;
+    const entries = this.#digests.get(`${LEDGER_PART}/${ENTRIES_FILE}`);
+    if (!this.#files.sizes.has(path)) {
+      findings.add({ code: 'BUNDLE_COPY', where: { file: path }, message: 'the bundle has no such file' });
+    } else if (entries !== undefined) checkSqlite(this.#files.open(path), entries, findings);
+  }
+
+  #readAttestations(): Attestations {
+    const all: Attestation[] = [];
+    const damaged: DamagedAttestation[] = [];
+    for (const path of this.#paths('attestations')) {
+      const file = basename(path);
+      try {
+        const limit = attestationLimit(attestationKind(file) ?? 'envelope');
+        all.push(readAttestation(file, readWhole(this.#files.open(path), limit)));
+      } catch (error) {
+        if (!(error instanceof BoundbookError)) throw error;
+        damaged.push({ file, error });
+      }
+    }
+    return { all, damaged };
+  }
+
+  #read(folder: string, maxBytes: number, findings: Findings): { path: string; bytes: Buffer }[] {
+    return this.#paths(folder).flatMap((path) => {
+      try {
+        return [{ path, bytes: readWhole(this.#files.open(path), maxBytes) }];
+      } catch (error) {
+        if (!(error instanceof BoundbookError)) throw error;
+        findings.add({ code: 'BUNDLE_FORM', where: { file: path }, message: error.message });
+        return [];
+      }
+    });
+  }
+
+  #paths(folder: string): string[] {
+    return [...this.#files.sizes.keys()].filter((path) => path.startsWith(`${folder}/`)).sort();
+  }
+}
+
+async function openFiles(path: string): Promise<BundleFiles> {
+  const stats = await stat(path).catch((error: unknown) => {
+    throw readError(path, error);
+  });
+  return stats.isDirectory() ? openFolder(path) : openTar(path);
+}
+
+function sizeOf({ path }: { readonly path: string }): number {
+  return noteSize(basename(path)) ?? 0;
+}
