@@ -20,6 +20,10 @@ export const command: CommandDefinition = {
       description: 'only some slots: queue=…, arm=…, training_seed=…, evaluation_seed=…, task=…, slot=…',
     },
     {
+      flags: '--key <file>',
+      description: 'private key that signs the checkpoints (default: the file that BOUNDBOOK_KEY names)',
+    },
+    {
       flags: '--restored <file>',
       description:
         'go on with an older copy of the ledger: FILE is the last checkpoint or .head that is known',
@@ -43,9 +47,12 @@ export const command: CommandDefinition = {
     const { parseFilters } = await import('../slots/selector.js');
     const { integerOption, listOption, shardOption } = await import('./options.js');
     const { hashProgress } = await import('./manifest-output.js');
+    const { ledgerKeyOption } = await import('./signing-key.js');
     const { root, terminal, progress, signal, force, now } = context;
+    const key = await ledgerKeyOption(options.key, root);
     const summary = await runSession({
       root,
+      key,
       manifest,
       workers: integerOption(options.workers, '--workers', { min: 1, max: MAX_WORKERS }) ?? DEFAULT_WORKERS,
       selection: {

@@ -52,20 +52,20 @@ export function assertShortName(name: string): void {
   });
 }
 
-/**
- * The key under the origin of one of its ledgers.
- *
- * @throws {BoundbookError} KEY_INVALID for a key that signs cosignatures only, or whose name is too long.
- */
-export function keyOfLedger(key: SignerKey, identity: LedgerIdentity): SignerKey {
-  const { name, type } = key.verifier;
+/** @throws {BoundbookError} KEY_INVALID for a key that signs cosignatures only, or whose name is too long. */
+export function assertLedgerKey({ verifier: { name, type } }: SignerKey): void {
   if (type !== 'ed25519') {
     throw new BoundbookError('KEY_INVALID', `the key "${name}" signs cosignatures only`, {
       hint: 'Make one for ledgers with `boundbook keygen` without --cosigner.',
     });
   }
   assertShortName(name);
-  return signerKey(originText({ name, ...identity }), type, key.privateKey);
+}
+
+/** The key under the origin of one of its ledgers. @throws {BoundbookError} as {@link assertLedgerKey}. */
+export function keyOfLedger(key: SignerKey, identity: LedgerIdentity): SignerKey {
+  assertLedgerKey(key);
+  return signerKey(originText({ name: key.verifier.name, ...identity }), 'ed25519', key.privateKey);
 }
 
 /**

@@ -6,7 +6,7 @@ import type { LedgerFold } from '../ledger/fold.js';
 import { GroupCommitter } from '../ledger/group-commit.js';
 import type { LedgerObject } from '../ledger/objects.js';
 import { MAX_INLINE_BYTES } from '../ledger/schema.js';
-import type { LedgerStore } from '../ledger/store.js';
+import type { Appended, Decide, LedgerStore } from '../ledger/store.js';
 
 /**
  * The only way in which the runner writes: every entry about a slot is first put through the slot's state machine, so
@@ -28,6 +28,11 @@ export class Journal {
   /** Appends entries that speak of no slot. @throws {BoundbookError} as the store. */
   async append(drafts: readonly EntryDraft[], objects: readonly LedgerObject[] = []): Promise<void> {
     await this.#committer.submit(drafts, objects);
+  }
+
+  /** Appends what is decided when the commit begins. @throws {BoundbookError} as the store. */
+  decide<T>(decide: Decide<T>): Promise<Appended<T>> {
+    return this.#committer.transact(decide);
   }
 
   /**

@@ -2,10 +2,13 @@ import { setMaxListeners } from 'node:events';
 import { BoundbookError } from '../core/errors.js';
 import { gateError } from '../gate/refusal.js';
 import type { LedgerFold } from '../ledger/fold.js';
+import type { LedgerObject } from '../ledger/objects.js';
 import type { RestoreRequest } from '../ledger/restore.js';
+import { loadAttestations, unnamedTokens } from '../manifest/attestations.js';
 import type { Product } from '../manifest/product.js';
 import { assertInForce } from '../manifest/succession.js';
 import { readWorkspace } from '../manifest/workspace.js';
+import type { SignerKey } from '../signing/keys.js';
 import { assertPlanned } from '../slots/selector.js';
 import type { Slot } from '../slots/slot.js';
 import type { Work } from './adapters/adapter.js';
@@ -19,6 +22,7 @@ import { Progress } from './progress.js';
 import { type RecoveryResult, recoverAttempts, type TakenOver } from './recovery.js';
 import { describeSelection, type RunSelection, selectedSlots } from './selection.js';
 import { ServiceKeeper } from './service-keeper.js';
+import { SessionCheckpoints } from './session-checkpoints.js';
 import { type AttemptFailure, SlotDriver } from './slot-driver.js';
 import { type StopCause, StopSwitch } from './stop.js';
 import { type RunSummary, summarize } from './summary.js';
@@ -40,6 +44,8 @@ export interface RunOptions {
   /** Stops it at once: what is in flight is cut. */
   readonly force?: AbortSignal | undefined;
   readonly now: () => string;
+  /** Signs the checkpoints; null: they have no note. */
+  readonly key?: SignerKey | null | undefined;
   /** The running program; tests hand in another. */
   readonly product?: Product | undefined;
   /** How often bound files are looked at, in milliseconds. */
@@ -104,6 +110,7 @@ class RunSession {
   readonly #stop = new StopSwitch();
   readonly #breaker: Breaker;
   readonly #coverage: Coverage;
+  readonly #checkpoints: SessionCheckpoints;
   readonly #began = performance.now();
   #keeper: ServiceKeeper | null = null;
   #progress: Progress | null = null;
@@ -117,6 +124,14 @@ class RunSession {
     this.#journal = new Journal(admission.book.store, admission.book.fold);
     this.#breaker = new Breaker(admission.book.context.protocol.attempts.breaker);
     this.#coverage = new Coverage(admission.book, options.selection);
+    this.#checkpoints = new SessionCheckpoints({
+      book: admission.book,
+      journal: this.#journal,
+      key: options.key ?? null,
+      tokens: () => untoldTokens(options.root, admission.book.fold),
+      say: (line) => this.#say(line),
+      fault: (error) => this.#fault(error),
+    });
     setMaxListeners(0, this.#stop.abandoned);
   }
 
@@ -131,6 +146,7 @@ class RunSession {
     try {
       if (signal.aborted) onSignal();
       if (force?.aborted === true) onForce();
+      await this.#checkpoints.begin();
       await this.#assertInForce();
       watch.start();
       await this.#workIn(watch);
@@ -195,6 +211,7 @@ class RunSession {
       abandoned: this.#stop.abandoned,
       mayStart: (generates) => this.#mayStart(generates),
       service: () => this.#keeper?.current ?? null,
+      started: () => this.#checkpoints.attemptStarted(),
       ended: (failure, service) => this.#attemptEnded(failure, service),
       cut: () => {
         this.#abandoned++;
@@ -352,6 +369,7 @@ class RunSession {
 
   async #end(): Promise<RunSummary> {
     const { session } = this.#admission;
+    await this.#checkpoints.end().catch((error: unknown) => this.#fault(error));
     const cause = this.#cause();
     const { reason } = cause;
     const detail = cause.detail === null ? null : cause.detail.slice(0, 2000).toWellFormed();
@@ -387,6 +405,7 @@ class RunSession {
       abandoned: this.#abandoned,
       seconds: Math.round(performance.now() - this.#began) / 1000,
       elsewhere: others.length,
+      checkpoint: this.#checkpoints.last,
     });
   }
 
@@ -417,6 +436,11 @@ class RunSession {
 /** Slots that an attempt was started for. */
 function* startedSlots(slots: Iterable<Slot>, fold: LedgerFold): Generator<Slot> {
   for (const slot of slots) if (fold.slots.isTouched(slot.id)) yield slot;
+}
+
+/** Time-stamp tokens in the workspace that the ledger has not named. */
+async function untoldTokens(root: string, fold: LedgerFold): Promise<readonly LedgerObject[]> {
+  return unnamedTokens(await loadAttestations(root), fold.checkpoints.told);
 }
 
 function attempts(count: number): string {

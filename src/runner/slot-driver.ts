@@ -23,6 +23,8 @@ export interface DriverSetting {
   readonly mayStart: (generates: boolean) => Promise<boolean>;
   /** The service that is up now, when there is one. */
   readonly service: () => string | null;
+  /** Called when the start of an attempt is durable. */
+  readonly started: () => void;
   /** Called for every attempt that ended and was recorded, with the service that it met. */
   readonly ended: (failure: AttemptFailure | null, service: string | null) => void;
   /** Called when an attempt that was cut has been recorded as such. */
@@ -137,6 +139,7 @@ export class SlotDriver {
     const met = this.#meet();
     // law 2: durable before the model is touched
     if (!(await journal.claim(rules, [draft], request === null ? [] : [request]))) return 'not_ours';
+    this.#setting.started();
     const running: RunningAttempt = {
       work,
       attempt,

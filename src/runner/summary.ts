@@ -1,5 +1,7 @@
 import type { JsonObject } from '../core/json.js';
 import type { Book } from '../ledger/book.js';
+import { notePath } from '../ledger/checkpoints.js';
+import type { EntryOf } from '../ledger/entries.js';
 import type { StopCause } from './stop.js';
 
 /** What a session says at its end. Coverage and work, never an outcome by arm (law 8). */
@@ -26,6 +28,8 @@ export interface SummaryFacts {
   readonly seconds: number;
   /** Slots that a living other process has under way. */
   readonly elsewhere: number;
+  /** The newest checkpoint of this session; null when none could be written. */
+  readonly checkpoint: EntryOf<'checkpoint'> | null;
 }
 
 export function summarize(facts: SummaryFacts): RunSummary {
@@ -49,6 +53,7 @@ export function summarize(facts: SummaryFacts): RunSummary {
     attempts: { ...fold.attempts },
     seconds,
     head: { size, leaf, root },
+    checkpoint: checkpointJson(facts),
     next,
   };
   const { first, replacement, regrade } = fold.attempts;
@@ -67,10 +72,25 @@ export function summarize(facts: SummaryFacts): RunSummary {
     ['head', `${size} entries`],
     ['leaf', leaf ?? 'none'],
     ['root', root],
+    ['checkpoint', checkpointText(facts)],
     ['next', next],
   ];
   const text = rows.flatMap(([label, value]) => lines(label, value)).join('\n');
   return { reason: cause.reason, detail: cause.detail, error: cause.error, text, json };
+}
+
+function checkpointJson({ book, checkpoint }: SummaryFacts): JsonObject | null {
+  if (checkpoint === null) return null;
+  const { size, root, note } = checkpoint;
+  return { size, root, note, file: note === null ? null : notePath(book.folder, size) };
+}
+
+function checkpointText({ book, checkpoint }: SummaryFacts): string {
+  if (checkpoint === null) return 'none could be written';
+  const { size, note } = checkpoint;
+  return note === null
+    ? `${size} entries, not signed (--key FILE signs it)`
+    : `${size} entries, signed: ${notePath(book.folder, size)}`;
 }
 
 const LABEL_WIDTH = 12;

@@ -153,7 +153,12 @@ test('a finished run opened again sends nothing and ends well (F-133)', async ()
   expect(summary.reason).toBe('finished');
   expect(plan.requests().length).toBe(before);
   const entries = await plan.entries();
-  expect(entries.slice(-2).map(({ type }) => type)).toEqual(['gate.passed', 'run.paused']);
+  expect(entries.slice(-4).map(({ type }) => type)).toEqual([
+    'gate.passed',
+    'checkpoint',
+    'checkpoint',
+    'run.paused',
+  ]);
 });
 
 test('no outcome by arm is said by a run (law 8)', async () => {
