@@ -1,7 +1,10 @@
+import type { Trust } from '../ledger/trust.js';
+import type { WitnessPolicy } from '../ledger/witness-policy.js';
 import type { VerifierKey } from '../signing/keys.js';
 import { type AttestationVerdict, auditAttestations } from './attestation-audit.js';
 import { openBundleSource } from './bundle/bundle-source.js';
 import type { Disclosed } from './bundle/pack-objects.js';
+import { CheckpointAudit } from './checkpoint-audit.js';
 import { Findings } from './finding.js';
 import type { KnownHead } from './head.js';
 import { auditLedger, type LedgerAudit } from './ledger-audit.js';
@@ -11,6 +14,7 @@ import { ObjectShelf } from './objects.js';
 import { SchemaShelf } from './plan.js';
 import { auditReports, type ReportFile } from './report-audit.js';
 import type { AuditResult } from './result.js';
+import { isGenuine, type KnownCheckpoint, SinceCheck } from './since.js';
 import type { AuditSource } from './source.js';
 import type { Authority } from './stamps.js';
 import { openWorkspaceSource } from './workspace-source.js';
@@ -26,6 +30,10 @@ export interface AuditOptions {
   readonly keys?: readonly VerifierKey[];
   /** The authority whose time stamps count. */
   readonly authority?: Authority;
+  /** Whose cosignatures a checkpoint must have. */
+  readonly policy?: WitnessPolicy | null;
+  /** A checkpoint that the ledger must extend. */
+  readonly since?: KnownCheckpoint;
 }
 
 export interface BundleAuditOptions extends Omit<AuditOptions, 'ledger'> {
@@ -73,6 +81,7 @@ export async function auditBundle(path: string, options: BundleAuditOptions = {}
  * Recomputes everything that follows from manifest, entries and objects, and lists every difference.
  *
  * @param findings what was found while the source was opened; more is added
+ * @throws {BoundbookError} for the known checkpoint: NOTE_INVALID, SIGNATURE_INVALID, and with a policy QUORUM_UNMET
  */
 export async function auditSource(
   source: AuditSource,
@@ -80,6 +89,10 @@ export async function auditSource(
   findings: Findings,
 ): Promise<AuditResult> {
   const { identified, ledger } = source;
+  const trust = trustOf(options);
+  const since = options.since === undefined ? null : new SinceCheck(options.since, ledger);
+  const genuine = options.since === undefined || isGenuine(options.since, trust);
+  const checkpoints = new CheckpointAudit(source.notes, trust, findings);
   const schemas =
     identified === null ? null : new SchemaShelf(identified.manifest, ledger.schemas(identified.manifest));
   const unseen = identified === null ? [] : checkLineage(identified, source.lineage, findings);
@@ -91,6 +104,8 @@ export async function auditSource(
     shelf,
     findings,
     knownHead: options.head ?? null,
+    checkpoints,
+    since,
     workFolders: source.workFolders,
   });
   const reports = [...(options.report === undefined ? [] : [options.report]), ...source.reports];
@@ -111,16 +126,21 @@ export async function auditSource(
     audit: replayed,
     schemas,
     unseen,
-    headGiven: options.head !== undefined,
+    headGiven: options.head !== undefined || options.since !== undefined,
+    sinceUnverified: !genuine,
     reportGiven: reports.length > 0,
     grown,
   };
   return conclude(source, replayed, findings, circumstances, {
     objects: shelf.size,
-    remarks,
+    remarks: [...checkpoints.remarks, ...remarks],
     reports: compared,
     attested,
   });
+}
+
+function trustOf({ keys = [], policy = null }: AuditOptions): Trust | null {
+  return keys.length === 0 && policy === null ? null : { keys, policy };
 }
 
 function compareReports(

@@ -18,6 +18,12 @@ export const FINDINGS = {
   LEDGER_SECOND: { clause: 'law 4', title: 'there is a second ledger of the same manifest' },
   CHAIN_BROKEN: { clause: 'law 4', title: 'an entry is not in its place in the chain' },
   CHECKPOINT_DIFFERS: { clause: 'P16', title: 'a checkpoint that says something else than the ledger' },
+  CHECKPOINT_SIGNATURE: { clause: 'P16', title: 'a signature of a trusted key does not verify' },
+  QUORUM_UNMET: { clause: 'P16', title: 'no checkpoint has the cosignatures that the policy asks for' },
+  NOT_EXTENDED: {
+    clause: 'law 4',
+    title: 'the ledger is no continuation of a checkpoint that was known before',
+  },
   TIME_BEFORE_PLAN: { clause: 'P1', title: 'an entry is older than the plan' },
   UNLAWFUL: { clause: 'P11', title: 'an entry that the rules do not allow' },
   STAGE_CONTRADICTS: { clause: 'P16', title: 'the parts of an entry contradict each other' },

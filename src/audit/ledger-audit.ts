@@ -8,6 +8,7 @@ import { CompactRange, leafHash } from '../ledger/merkle.js';
 import type { LedgerIdentity } from '../ledger/origin.js';
 import type { LedgerHead } from '../ledger/reader.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
+import type { CheckpointAudit, CheckpointReach } from './checkpoint-audit.js';
 import { type CheckpointMark, CheckpointTrail } from './checkpoint-trail.js';
 import { ClockCheck } from './clock.js';
 import { checkDeviation } from './deviations.js';
@@ -18,6 +19,7 @@ import type { ObjectShelf } from './objects.js';
 import { checkOpening, rebuildPlan, type SchemaShelf } from './plan.js';
 import type { RowSource } from './row-source.js';
 import { checkSession } from './sessions.js';
+import type { SinceCheck } from './since.js';
 import { SlotEvidence } from './slot-evidence.js';
 
 export interface LedgerAuditSetting {
@@ -28,12 +30,20 @@ export interface LedgerAuditSetting {
   readonly shelf: ObjectShelf;
   readonly findings: Findings;
   readonly knownHead: KnownHead | null;
+  /** Held against every checkpoint of the ledger. */
+  readonly checkpoints: CheckpointAudit;
+  /** A checkpoint that the ledger must extend. */
+  readonly since: SinceCheck | null;
   /** Names in the work folder; those that belong to an attempt or a session are removed. */
   readonly workFolders: Set<string>;
 }
 
 export interface LedgerAudit {
   readonly head: LedgerHead;
+  /** How far signed checkpoints reach. */
+  readonly reach: CheckpointReach;
+  /** What the known checkpoint proves; null when there is none, or it proves nothing. */
+  readonly extended: string | null;
   /** null when the plan could not be rebuilt. */
   readonly fold: LedgerFold | null;
   readonly evidence: EvidenceCheck | null;
@@ -103,6 +113,7 @@ class Replay {
     if (entry?.type === 'checkpoint') this.#checkpoint(entry);
     this.#leaf = record?.leaf ?? leafHash(row.body);
     this.#range.append(this.#leaf);
+    this.#setting.since?.take(this.#leaf);
     this.#headCheck?.take(this.#range.size, this.#leaf, () => this.#range.root());
     if (entry !== null) this.#judge(entry);
   }
@@ -114,13 +125,17 @@ class Replay {
       findings.add({ code: 'LEDGER_DAMAGED', where: { seq: 0 }, message: 'the ledger has no entry' });
     }
     this.#headCheck?.conclude(size, findings);
+    const root = this.#range.root();
+    const { checkpoints, since } = this.#setting;
     return {
       head: {
         size,
         leaf: this.#leaf?.toString('hex') ?? null,
-        root: this.#range.root().toString('hex'),
+        root: root.toString('hex'),
         time: this.#lastTime,
       },
+      reach: checkpoints.conclude(size),
+      extended: since?.conclude(checkpoints.newest, root, findings) ?? null,
       fold: this.#fold,
       evidence: this.#evidence,
       clock: this.#clock,
@@ -136,6 +151,7 @@ class Replay {
     for (const message of checkpointFaults(entry, this.#range, this.#identity)) {
       this.#setting.findings.add({ code: 'CHECKPOINT_DIFFERS', where: { seq: entry.seq }, message });
     }
+    this.#setting.checkpoints.entry(entry);
   }
 
   #judge(entry: Entry): void {
@@ -145,6 +161,8 @@ class Replay {
     this.#clock.take(entry);
     if (entry.type === 'ledger.opened') {
       this.#identity = { ledger: entry.ledger, incarnation: entry.incarnation };
+      this.#setting.checkpoints.open(entry);
+      this.#setting.since?.open(entry);
     }
     if (this.#firstTime === null) this.#begin(entry);
     if (entry.type === 'attempt.started') {

@@ -2,6 +2,7 @@ import type { Digest } from '../core/digest.js';
 import type { NotedDeviation } from '../ledger/fold.js';
 import type { Protocol } from '../protocol/schema.js';
 import { selectorText } from '../slots/selector.js';
+import type { CheckpointReach } from './checkpoint-audit.js';
 import type { LedgerAudit } from './ledger-audit.js';
 import type { SchemaShelf } from './plan.js';
 
@@ -15,6 +16,8 @@ export interface Circumstances {
   readonly unseen: readonly Digest[];
   /** Whether somebody else's head was compared. */
   readonly headGiven: boolean;
+  /** An older checkpoint was given and no key to verify it with. */
+  readonly sinceUnverified: boolean;
   readonly reportGiven: boolean;
   /** The ledger grew while it was audited. */
   readonly grown: boolean;
@@ -26,17 +29,22 @@ export function notCheckedLines({
   schemas,
   unseen,
   headGiven,
+  sinceUnverified,
   reportGiven,
   grown,
+  audit,
 }: Circumstances): string[] {
   const lines = [
     headGiven
       ? 'whether entries after the known head were removed or rewritten: only a newer head held by somebody else shows it'
-      : 'whether the ledger was rewritten as a whole, or entries at its end removed, by its owner: only a head held by somebody else shows it (--head SIZE:HASH)',
+      : 'whether the ledger was rewritten as a whole, or entries at its end removed, by its owner: only a head or a checkpoint held by somebody else shows it (--head SIZE:HASH, --since NOTE)',
     'whether the clocks of the hosts were right: times are ordered, not proven',
     'whether the hosts and processes were those that the entries name: that is what the runner said',
     'whether the reference answers and task labels are right',
   ];
+  lines.push(...signatureLimits(audit.reach));
+  if (sinceUnverified)
+    lines.push('whether the older checkpoint is genuine: no key was given (--key VKEY, --policy FILE)');
   if (protocol === null) lines.push('anything that needs the manifest: plan, rules, evidence');
   if (protocol?.runner.adapter === 'openai') {
     lines.push(
@@ -60,6 +68,28 @@ export function notCheckedLines({
   }
   if (grown) lines.push('what was recorded while this audit ran, and folders in work/');
   if (!reportGiven) lines.push('any report: none was given (--report FILE)');
+  return lines;
+}
+
+/** What is not known of signed checkpoints. */
+function signatureLimits({ signed, trusted, covered, witnessed, unknown }: CheckpointReach): string[] {
+  if (!trusted) {
+    return signed === 0
+      ? ['whether anybody else ever saw a state of the ledger: no checkpoint is signed']
+      : [
+          `whether the signatures of ${signed} signed checkpoints are genuine: no key was given (--key VKEY, --policy FILE)`,
+        ];
+  }
+  const lines = [
+    covered === null
+      ? 'whether anybody else ever saw a state of the ledger: no checkpoint is signed by a given key'
+      : `whether the entries from ${covered} on were changed since: no verified checkpoint covers them`,
+  ];
+  if (witnessed !== null)
+    lines.push(
+      `whether others saw the entries from ${witnessed} on: no checkpoint with the quorum covers them`,
+    );
+  if (unknown > 0) lines.push(`${unknown} notes of checkpoints that no given key signed`);
   return lines;
 }
 
@@ -128,8 +158,18 @@ function noteLine({ seq, time, text, selector, slots, afterUnblinding }: NotedDe
 
 /** What was recomputed. */
 export function checkedLines({ audit, protocol }: Circumstances, objects: number): string[] {
-  const { head, fold, evidence } = audit;
+  const { head, fold, evidence, reach, extended } = audit;
   const lines = [`${head.size} entries: form, canonical bytes, positions, links, leaves, times, tree root`];
+  if (reach.signed > 0)
+    lines.push(`${reach.signed} signed checkpoints: what they say of the entries before them`);
+  if (reach.covered !== null) {
+    lines.push(
+      `signatures of ${reach.verified} notes by given keys; the newest covers ${reach.covered} entries`,
+    );
+  }
+  if (reach.witnessed !== null)
+    lines.push(`the quorum of the policy, for the first ${reach.witnessed} entries`);
+  if (extended !== null) lines.push(extended);
   // Equal answers are one object, so that the number of objects tells of answers (law 8).
   const counted = (count: number, noun: string) => (fold?.outcomesVisible ? `${count} ${noun}` : noun);
   lines.push(counted(objects, 'objects against their digests'));

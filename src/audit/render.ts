@@ -1,3 +1,4 @@
+import type { JsonValue } from '../core/json.js';
 import { visible } from '../core/visible.js';
 import type { Finding } from './finding.js';
 import { FINDINGS } from './finding.js';
@@ -58,7 +59,7 @@ function findingLines(findings: readonly Finding[], omitted: number): string[] {
   return lines;
 }
 
-function describe({ code, clause, where, message }: Finding): string[] {
+function describe({ code, clause, where, message, evidence }: Finding): string[] {
   const { seq, slot, pointer, file, object } = where;
   const place = [
     seq === null ? null : `entry ${seq}`,
@@ -71,5 +72,22 @@ function describe({ code, clause, where, message }: Finding): string[] {
     `${code} (${clause}) ${place.join(' ')}`.trimEnd(),
     `    ${message}`,
     `    ${FINDINGS[code].title}`,
+    ...(code === 'NOT_EXTENDED' ? contradiction(evidence) : []),
+  ];
+}
+
+/** Both notes and the proof that fails: what a third party has to see. */
+function contradiction(evidence: JsonValue): string[] {
+  if (typeof evidence !== 'object' || evidence === null || Array.isArray(evidence)) return [];
+  const lines = (title: string, text: string) => [
+    `    ${title}:`,
+    ...text.split('\n').map((line) => `      ${line}`.trimEnd()),
+  ];
+  const { older, newer, proof } = evidence as Readonly<Record<string, JsonValue>>;
+  const hashes = Array.isArray(proof) ? proof : [];
+  return [
+    ...lines('older note', String(older).trimEnd()),
+    ...lines('newer note', String(newer).trimEnd()),
+    ...lines('proof', hashes.length === 0 ? '(no hashes)' : hashes.join('\n')),
   ];
 }

@@ -18,6 +18,14 @@ export const command: CommandDefinition = {
       description: 'public key of somebody whose signatures count; may be given several times',
       repeatable: true,
     },
+    {
+      flags: '--policy <file>',
+      description: 'whose cosignatures a checkpoint must have (c2sp.org/tlog-policy)',
+    },
+    {
+      flags: '--since <note>',
+      description: 'a checkpoint from earlier: proves that the ledger continues it, or shows both notes',
+    },
     { flags: '--tsa-ca <pem>', description: 'root certificates of time-stamping authorities that count' },
     {
       flags: '--tsa-chain <pem>',
@@ -29,24 +37,30 @@ export const command: CommandDefinition = {
     'boundbook audit demo --report report.json',
     'boundbook audit demo --head 28600:3f5a90c1… --json',
     'boundbook audit bundle.tar --head 28600:3f5a90c1…',
+    'boundbook audit demo --since june.note --key example.org/eval+1c2d3e4f+AbC… --policy witnesses.txt',
     'boundbook audit demo --report report.json --key planner+1f2e3d4c+AfX… --tsa-ca tsa-root.pem',
   ],
   next: 'Publish the head, so that others can hold you to it.',
   run: async ([selector], options, { root }) => {
     const { resolve } = await import('node:path');
     const { readFileBounded } = await import('../core/files.js');
-    const { listOption, textOption } = await import('./options.js');
-    const { parseVerifierKey } = await import('../signing/keys.js');
     const { audit, auditBundle } = await import('../audit/audit.js');
+    const { textOption } = await import('./options.js');
+    const { keyList, policyOption } = await import('./trust.js');
+    const { readNote } = await import('./note-file.js');
     const { parseHead } = await import('../audit/head.js');
     const { renderAudit } = await import('../audit/render.js');
     const { toJson } = await import('../audit/result.js');
     const ledger = textOption(options.ledger, '--ledger');
     const head = textOption(options.head, '--head');
     const report = textOption(options.report, '--report');
+    const since = textOption(options.since, '--since');
+    const policy = await policyOption(options.policy, root);
     const authority = await authorityOption(root, options.tsaCa, options.tsaChain);
     const settings = {
-      keys: listOption(options.key, '--key').map(parseVerifierKey),
+      keys: keyList(options.key, '--key'),
+      ...(policy === null ? {} : { policy }),
+      ...(since === undefined ? {} : { since: { name: since, note: await readNote(since, root) } }),
       ...(authority === null ? {} : { authority }),
       ...(ledger === undefined ? {} : { ledger }),
       ...(head === undefined ? {} : { head: parseHead(head) }),

@@ -49,3 +49,8 @@ export function shardOption(value: OptionValue): { index: number; count: number 
   }
   return { index, count };
 }
+
+/** What a command line asks for that does not fit together. */
+export function usageError(message: string, hint: string): BoundbookError {
+  return new BoundbookError('USAGE', message, { hint });
+}

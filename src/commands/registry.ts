@@ -6,6 +6,7 @@ import type { CommandDefinition } from './command.js';
 import { command as exportBundle } from './export.js';
 import { command as freeze } from './freeze.js';
 import { command as init } from './init.js';
+import { command as keygen } from './keygen.js';
 import { command as note } from './note.js';
 import { command as plan } from './plan.js';
 import { command as report } from './report.js';
@@ -27,6 +28,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   freeze,
   bind,
   amend,
+  keygen,
   verify,
   run,
   status,

@@ -1,10 +1,12 @@
-import { resolve } from 'node:path';
-import { BoundbookError } from '../core/errors.js';
+import { dirname, join, resolve } from 'node:path';
+import { isFolder } from '../core/files.js';
+import { LEDGER_FOLDER } from '../ledger/book.js';
 import { assertLedgerKey } from '../ledger/origin.js';
+import { MANIFEST_FOLDER } from '../manifest/workspace.js';
 import { readSignerKey } from '../signing/key-file.js';
 import type { SignerKey } from '../signing/keys.js';
 import type { OptionValue } from './command.js';
-import { textOption } from './options.js';
+import { textOption, usageError } from './options.js';
 
 /** Names the file of the private key when no flag does. */
 const VARIABLE = 'BOUNDBOOK_KEY';
@@ -23,12 +25,33 @@ export async function ledgerKeyOption(value: OptionValue, root: string): Promise
   return key;
 }
 
-/** A private key by its file. @throws {BoundbookError} as {@link ledgerKeyOption}. */
+/**
+ * A private key by its file. It must not lie in a workspace, wherever the command was started.
+ *
+ * @throws {BoundbookError} as {@link ledgerKeyOption}.
+ */
 export async function readKeyFile(file: string, root: string): Promise<SignerKey> {
-  if (/^[^+]+\+[0-9a-f]{8}\+/.test(file)) {
-    throw new BoundbookError('USAGE', '--key needs the file of a private key here, not a public key (vkey)', {
-      hint: 'Name the file that `boundbook keygen --out FILE` wrote.',
-    });
+  if (isVerifierKeyText(file)) {
+    throw usageError(
+      '--key needs the file of a private key here, not a public key (vkey)',
+      'Name the file that `boundbook keygen --out FILE` wrote.',
+    );
   }
-  return readSignerKey(resolve(root, file), root);
+  const path = resolve(root, file);
+  return readSignerKey(path, await workspaceAround(path, root));
+}
+
+/** The workspace that a key must not lie in: the one that the command works in, or one around the file; null for none. */
+export async function workspaceAround(path: string, root: string): Promise<string | null> {
+  if (await isFolder(join(root, MANIFEST_FOLDER))) return root;
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    const marks = [MANIFEST_FOLDER, 'protocol', LEDGER_FOLDER].map((name) => isFolder(join(folder, name)));
+    if ((await Promise.all(marks)).filter((is) => is).length > 1) return folder;
+    if (folder === dirname(folder)) return null;
+  }
+}
+
+/** Whether a value has the form of a public key, which no path has in practice. */
+function isVerifierKeyText(value: string): boolean {
+  return /^[^+]+\+[0-9a-f]{8}\+/.test(value);
 }

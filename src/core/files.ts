@@ -167,7 +167,8 @@ export async function makeFolder(path: string): Promise<void> {
   }
 }
 
-async function isFolder(path: string): Promise<boolean> {
+/** Whether a folder lies there, links followed. Errors other than absence are thrown. */
+export async function isFolder(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isDirectory();
   } catch (error) {

@@ -123,9 +123,10 @@ export interface NoteFile {
 }
 
 /**
- * The notes in a ledger's folder by size, as they lie there: nothing of them is verified.
+ * The notes in a ledger's folder by size, as they lie there: nothing of them is verified. What is no file, or too large
+ * for a note, comes without bytes.
  *
- * @throws {BoundbookError} FILE_UNREADABLE, FILE_NOT_REGULAR, FILE_TOO_LARGE.
+ * @throws {BoundbookError} FILE_UNREADABLE.
  */
 export async function readNotes(folder: string): Promise<readonly NoteFile[]> {
   const names = await noteNames(folder);
@@ -133,8 +134,7 @@ export async function readNotes(folder: string): Promise<readonly NoteFile[]> {
   const notes: NoteFile[] = [];
   for (const name of sorted) {
     const path = join(CHECKPOINT_FOLDER, name);
-    const bytes = await readFileBounded(join(folder, path), { maxBytes: MAX_NOTE_BYTES, allowEmpty: true });
-    notes.push({ name: path, bytes });
+    notes.push({ name: path, bytes: await readNoteFile(join(folder, path)) });
   }
   return notes;
 }
@@ -204,6 +204,16 @@ async function noteNames(folder: string): Promise<string[]> {
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return [];
     throw readError(path, error);
+  }
+}
+
+async function readNoteFile(path: string): Promise<Buffer> {
+  try {
+    return await readFileBounded(path, { maxBytes: MAX_NOTE_BYTES, allowEmpty: true });
+  } catch (error) {
+    const isOdd = error instanceof BoundbookError && /^FILE_(NOT_REGULAR|TOO_LARGE)$/.test(error.code);
+    if (isOdd) return Buffer.alloc(0);
+    throw error;
   }
 }
 

@@ -1,4 +1,5 @@
 import { BoundbookError } from '../core/errors.js';
+import type { JsonObject } from '../core/json.js';
 import { formatVerifierKey, type VerifierKey } from '../signing/keys.js';
 import { type CheckpointTrust, type SignedCheckpoint, verifyCheckpoint } from './checkpoint.js';
 import { nameText, type WitnessPolicy } from './witness-policy.js';
@@ -64,23 +65,29 @@ export function requireQuorum(
   logs: readonly VerifierKey[] = [],
 ): SignedCheckpoint & { readonly verdict: PolicyVerdict } {
   const signed = verifyCheckpoint(note, policyTrust(policy, logs));
+  return { ...signed, verdict: assertQuorum(policy, signed) };
+}
+
+/** @throws {BoundbookError} QUORUM_UNMET naming who cosigned and who did not. */
+export function assertQuorum(policy: WitnessPolicy, signed: SignedCheckpoint): PolicyVerdict {
   const verdict = evaluatePolicy(policy, signed);
-  if (!verdict.satisfied) {
-    throw new BoundbookError(
-      'QUORUM_UNMET',
-      `the quorum "${verdict.quorum}" has not cosigned the checkpoint`,
-      {
-        hint: 'Ask the missing witnesses to cosign it, and add their lines to the note.',
-        evidence: {
-          origin: signed.checkpoint.origin,
-          size: String(signed.checkpoint.size),
-          quorum: verdict.quorum,
-          cosigned: verdict.witnesses.filter((witness) => witness.cosigned).map((witness) => witness.name),
-          missing: verdict.witnesses.filter((witness) => !witness.cosigned).map((witness) => witness.name),
-          unsatisfied: verdict.unsatisfied.map((group) => ({ ...group })),
-        },
-      },
-    );
-  }
-  return { ...signed, verdict };
+  if (verdict.satisfied) return verdict;
+  throw new BoundbookError('QUORUM_UNMET', `the quorum "${verdict.quorum}" has not cosigned the checkpoint`, {
+    hint: 'Ask the missing witnesses to cosign it, and add their lines to the note.',
+    evidence: quorumEvidence(verdict, signed),
+  });
+}
+
+/** Who cosigned a checkpoint and who did not. */
+export function quorumEvidence(verdict: PolicyVerdict, { checkpoint }: SignedCheckpoint): JsonObject {
+  const named = (cosigned: boolean) =>
+    verdict.witnesses.filter((witness) => witness.cosigned === cosigned).map(({ name }) => name);
+  return {
+    origin: checkpoint.origin,
+    size: String(checkpoint.size),
+    quorum: verdict.quorum,
+    cosigned: named(true),
+    missing: named(false),
+    unsatisfied: verdict.unsatisfied.map((group) => ({ ...group })),
+  };
 }

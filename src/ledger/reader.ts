@@ -113,16 +113,27 @@ export class LedgerReader {
     }
   }
 
+  /**
+   * The leaf hashes from one position to before another, as stored.
+   *
+   * @throws {BoundbookError} LEDGER_DAMAGED.
+   */
+  *leaves(from = 0, to = Number.POSITIVE_INFINITY): Generator<Buffer> {
+    for (let next = from; next < to; ) {
+      const limit = Math.min(PAGE_ROWS, to - next);
+      const page = this.#read(next, () => this.#leaves.all(next, limit));
+      for (const leaf of page) {
+        if (!isHash(leaf)) throw damageOf(this.file, { seq: next, what: 'the leaf is no hash' });
+        yield leaf;
+        next++;
+      }
+      if (page.length < limit) return;
+    }
+  }
+
   /** Size, last leaf, root and time of what the file holds now. The leaves are taken as stored. */
   head(): LedgerHead {
-    for (;;) {
-      const leaves = this.#read(this.#range.size, () => this.#leaves.all(this.#range.size, PAGE_ROWS));
-      for (const leaf of leaves) {
-        if (!isHash(leaf)) throw damageOf(this.file, { seq: this.#range.size, what: 'the leaf is no hash' });
-        this.#range.append(leaf);
-      }
-      if (leaves.length < PAGE_ROWS) break;
-    }
+    for (const leaf of this.leaves(this.#range.size)) this.#range.append(leaf);
     const size = this.#range.size;
     const last = this.rowAt(size - 1);
     const decoded = last === null ? null : decodeEntry(last.body);

@@ -17,10 +17,10 @@ const MAX_BYTES = 4096;
 /**
  * Writes a private key, readable by its owner only.
  *
- * @param workspace the folder the key must not lie in; a git repository around the file is refused as well.
+ * @param workspace the folder the key must not lie in, if any; a git repository around the file is refused as well.
  * @throws {BoundbookError} KEY_EXPOSED, FILE_NOT_FOUND (no such folder), FILE_EXISTS, FILE_UNWRITABLE, DISK_FULL
  */
-export async function writeSignerKey(path: string, key: SignerKey, workspace: string): Promise<void> {
+export async function writeSignerKey(path: string, key: SignerKey, workspace: string | null): Promise<void> {
   const folder = await realpath(dirname(resolve(path))).catch((error: unknown) => {
     throw readError(dirname(resolve(path)), error);
   });
@@ -35,7 +35,7 @@ export async function writeSignerKey(path: string, key: SignerKey, workspace: st
  * @throws {BoundbookError} KEY_EXPOSED when others may read or write the file, or when it lies in a shared folder;
  * KEY_INVALID; FILE_NOT_FOUND, FILE_NOT_REGULAR, FILE_UNREADABLE
  */
-export async function readSignerKey(path: string, workspace: string): Promise<SignerKey> {
+export async function readSignerKey(path: string, workspace: string | null): Promise<SignerKey> {
   const real = await realpath(path).catch((error: unknown) => {
     throw readError(path, error);
   });
@@ -81,10 +81,12 @@ function refuseOpenMode(path: string, status: Stats): void {
   );
 }
 
-async function refuseSharedPlace(real: string, workspace: string): Promise<void> {
-  const inside = await realpath(workspace).catch(() => resolve(workspace));
-  const prefix = inside.endsWith(sep) ? inside : `${inside}${sep}`;
-  if (real.startsWith(prefix)) refusePlace(real, `the workspace ${inside}`);
+async function refuseSharedPlace(real: string, workspace: string | null): Promise<void> {
+  if (workspace !== null) {
+    const inside = await realpath(workspace).catch(() => resolve(workspace));
+    const prefix = inside.endsWith(sep) ? inside : `${inside}${sep}`;
+    if (real.startsWith(prefix)) refusePlace(real, `the workspace ${inside}`);
+  }
   for (let folder = dirname(real); ; folder = dirname(folder)) {
     if (await isRepository(folder)) refusePlace(real, `the git repository ${folder}`);
     if (folder === dirname(folder)) return;

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { canonicalText } from '../../src/core/canonical-json.js';
 import { type Digest, digestOf, hexOf } from '../../src/core/digest.js';
 import type { Entry, EntryOf, EntryType } from '../../src/ledger/entries.js';
-import { leafHash } from '../../src/ledger/merkle.js';
+import { CompactRange, leafHash } from '../../src/ledger/merkle.js';
 import { type Trial, temporaryFolder } from '../runner/fixture.js';
 
 /** An entry as an insider edits it: anything goes. */
@@ -66,14 +66,17 @@ export class Insider {
     this.entries = this.entries.filter((entry) => !pass(entry));
   }
 
-  /** Writes all entries anew, with positions, links and leaves that fit. */
+  /** Writes all entries anew, with positions, links, leaves and roots of checkpoints that fit; notes stay as they are. */
   rechain({ forgeAnchor = true }: { forgeAnchor?: boolean } = {}): this {
     let prev: Buffer | null = null;
+    const tree = new CompactRange();
     const rows: [number, Buffer | null, Buffer, Buffer][] = [];
     for (const [seq, { seq: _seq, prev: _prev, ...rest }] of this.entries.entries()) {
+      if (rest.type === 'checkpoint') Object.assign(rest, { size: seq, root: tree.root().toString('hex') });
       const body = Buffer.from(canonicalText({ ...rest, seq, prev: prev?.toString('hex') ?? null }));
       const leaf = leafHash(body);
       rows.push([seq, prev, leaf, body]);
+      tree.append(leaf);
       prev = leaf;
     }
     this.sql((db) => {

@@ -1,5 +1,6 @@
 import type { Digest } from '../../core/digest.js';
 import { CompactRange, leafHash } from '../../ledger/merkle.js';
+import { CheckpointAudit } from '../checkpoint-audit.js';
 import type { Findings } from '../finding.js';
 import { auditLedger, type LedgerAudit } from '../ledger-audit.js';
 import { ObjectShelf } from '../objects.js';
@@ -62,6 +63,8 @@ export function auditPredecessors(
       shelf,
       findings: own,
       knownHead: null,
+      checkpoints: new CheckpointAudit([], null, own),
+      since: null,
       workFolders,
     });
     ledger.conclude(shelf);
