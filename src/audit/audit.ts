@@ -5,6 +5,7 @@ import { type AttestationVerdict, auditAttestations } from './attestation-audit.
 import { openBundleSource } from './bundle/bundle-source.js';
 import type { Disclosed } from './bundle/pack-objects.js';
 import { CheckpointAudit } from './checkpoint-audit.js';
+import { compareCommits, type GivenRepository } from './commits.js';
 import { Findings } from './finding.js';
 import type { KnownHead } from './head.js';
 import { auditLedger, type LedgerAudit } from './ledger-audit.js';
@@ -13,6 +14,7 @@ import { checkLineage } from './lineage.js';
 import { ObjectShelf } from './objects.js';
 import { SchemaShelf } from './plan.js';
 import { auditReports, type ReportFile } from './report-audit.js';
+import type { CommitOrderVerdict } from './repository/commit-order.js';
 import type { AuditResult } from './result.js';
 import { isGenuine, type KnownCheckpoint, SinceCheck } from './since.js';
 import type { AuditSource } from './source.js';
@@ -34,6 +36,7 @@ export interface AuditOptions {
   readonly policy?: WitnessPolicy | null;
   /** A checkpoint that the ledger must extend. */
   readonly since?: KnownCheckpoint;
+  readonly repository?: GivenRepository;
 }
 
 export interface BundleAuditOptions extends Omit<AuditOptions, 'ledger'> {
@@ -120,6 +123,7 @@ export async function auditSource(
     },
     { keys: options.keys ?? [], authority: options.authority ?? null },
   );
+  const committed = await compareCommits(options.repository, source, reports, findings);
   const { remarks, grown } = source.conclude(replayed, shelf, findings);
   const circumstances: Circumstances = {
     protocol: identified?.manifest.protocol ?? null,
@@ -136,6 +140,7 @@ export async function auditSource(
     remarks: [...checkpoints.remarks, ...remarks],
     reports: compared,
     attested,
+    committed,
   });
 }
 
@@ -167,6 +172,7 @@ function conclude(
     readonly remarks: readonly string[];
     readonly reports: readonly string[];
     readonly attested: AttestationVerdict;
+    readonly committed: CommitOrderVerdict;
   },
 ): AuditResult {
   const { identified, manifestFile, ledgerName } = source;
@@ -190,8 +196,12 @@ function conclude(
     omitted: findings.omitted,
     checked: [...checkedLines(circumstances, extent.objects), ...extent.reports, ...extent.attested.checked],
     remarks: [...remarkLines(ledger), ...extent.remarks],
-    order: [...orderLines(ledger), ...extent.attested.order],
+    order: [...orderLines(ledger), ...extent.attested.order, ...extent.committed.order],
     times: extent.attested.times,
-    notChecked: [...notCheckedLines(circumstances), ...extent.attested.notChecked],
+    notChecked: [
+      ...notCheckedLines(circumstances),
+      ...extent.attested.notChecked,
+      ...extent.committed.notChecked,
+    ],
   };
 }

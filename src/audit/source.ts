@@ -27,6 +27,8 @@ export interface AuditSource {
   readonly lineage: readonly IdentifiedManifest[];
   /** Checkpoint notes beside the ledger, as they lie there. */
   readonly notes: readonly NoteFile[];
+  /** Further files that say how far the ledger had come, and are published: its `.head`, or a bundle's index. */
+  readonly states: readonly { readonly name: string; readonly bytes: Uint8Array }[];
   /** Signatures and time stamps beside manifest and ledger, as they lie there. */
   readonly attestations: Attestations;
   /** Reports that lie beside manifest and ledger, in forms that can be rebuilt. */

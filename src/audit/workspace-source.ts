@@ -1,6 +1,8 @@
 import { basename, resolve } from 'node:path';
 import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
+import { readFileBounded } from '../core/files.js';
+import { anchorPath } from '../ledger/anchor.js';
 import { LEDGER_FOLDER } from '../ledger/book.js';
 import { readNotes } from '../ledger/checkpoints.js';
 import { loadAttestations } from '../manifest/attestations.js';
@@ -34,6 +36,7 @@ export async function openWorkspaceSource(
   const lineage = identified === null ? [] : await readLineage(root, identified);
   const attestations = await loadAttestations(root);
   const notes = await readNotes(folder);
+  const states = await readStates(folder);
   const reader = AuditReader.open(folder);
   for (const error of reader.damage) findings.add(damageNote(error));
   const workFolders = new Set(reader.workFolders());
@@ -48,6 +51,7 @@ export async function openWorkspaceSource(
     },
     lineage,
     notes,
+    states,
     attestations,
     reports: [],
     bundle: null,
@@ -64,6 +68,17 @@ export async function openWorkspaceSource(
     },
     close: () => reader.close(),
   };
+}
+
+/** The `.head` file beside a ledger's folder, as it lies there. */
+async function readStates(folder: string): Promise<AuditSource['states']> {
+  try {
+    const path = anchorPath(folder);
+    return [{ name: basename(path), bytes: await readFileBounded(path, { maxBytes: 4096 }) }];
+  } catch (error) {
+    if (error instanceof BoundbookError) return [];
+    throw error;
+  }
 }
 
 /** The objects of a ledger's folder: quick for those that come in the order in which they were written. */

@@ -1,3 +1,4 @@
+import type { AuditOptions } from '../audit/audit.js';
 import type { Authority } from '../audit/stamps.js';
 import type { CommandDefinition, OptionValue } from './command.js';
 
@@ -31,6 +32,14 @@ export const command: CommandDefinition = {
       flags: '--tsa-chain <pem>',
       description: 'certificates between a root and a token, where tokens lack them',
     },
+    {
+      flags: '--repository <folder>',
+      description: 'a git repository: was the manifest committed before the results?',
+    },
+    {
+      flags: '--results <commit>',
+      description: 'the commit of the results, when none holds the report, a checkpoint or the head',
+    },
   ],
   examples: [
     'boundbook audit',
@@ -38,6 +47,7 @@ export const command: CommandDefinition = {
     'boundbook audit demo --head 28600:3f5a90c1… --json',
     'boundbook audit bundle.tar --head 28600:3f5a90c1…',
     'boundbook audit demo --since june.note --key example.org/eval+1c2d3e4f+AbC… --policy witnesses.txt',
+    'boundbook audit demo --report report.json --repository .',
     'boundbook audit demo --report report.json --key planner+1f2e3d4c+AfX… --tsa-ca tsa-root.pem',
   ],
   next: 'Publish the head, so that others can hold you to it.',
@@ -62,6 +72,7 @@ export const command: CommandDefinition = {
       ...(policy === null ? {} : { policy }),
       ...(since === undefined ? {} : { since: { name: since, note: await readNote(since, root) } }),
       ...(authority === null ? {} : { authority }),
+      ...(await repositoryOption(root, options.repository, options.results)),
       ...(ledger === undefined ? {} : { ledger }),
       ...(head === undefined ? {} : { head: parseHead(head) }),
       ...(report === undefined
@@ -115,6 +126,27 @@ async function bundleAt(
   throw new BoundbookError('USAGE', '--ledger does not go with a bundle, which holds its ledger', {
     hint: 'Leave it out.',
   });
+}
+
+async function repositoryOption(
+  root: string,
+  repository: OptionValue,
+  commit: OptionValue,
+): Promise<Pick<AuditOptions, 'repository'>> {
+  const { resolve } = await import('node:path');
+  const { BoundbookError } = await import('../core/errors.js');
+  const { textOption } = await import('./options.js');
+  const folder = textOption(repository, '--repository');
+  const results = textOption(commit, '--results') ?? null;
+  if (folder !== undefined) return { repository: { folder: resolve(root, folder), results } };
+  if (results === null) return {};
+  throw new BoundbookError(
+    'USAGE',
+    '--results needs --repository: the commit has to be looked up somewhere',
+    {
+      hint: 'Name the repository with --repository FOLDER.',
+    },
+  );
 }
 
 /** @throws {BoundbookError} USAGE for a chain without roots and for files that hold no certificate */

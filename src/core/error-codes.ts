@@ -54,6 +54,11 @@ export const ERROR_CODES = {
   PROOF_UNAVAILABLE: { exit: 2, title: 'a leaf or tree size that the ledger does not have' },
   OPENSSL_UNAVAILABLE: { exit: 2, title: 'the openssl program is missing or does not run' },
   REPORT_INVALID: { exit: 2, title: 'a file that is not a JSON report as it was written' },
+  GIT_UNAVAILABLE: { exit: 2, title: 'the git program is missing, or cannot read a repository' },
+  REPOSITORY_INVALID: {
+    exit: 2,
+    title: 'a folder that is no git repository, or a commit that it does not have',
+  },
   CLAIM_INVALID: { exit: 2, title: 'a PRML claim that has not the declared form' },
   CLAIM_UNSUPPORTED: { exit: 2, title: 'a decision that a PRML claim cannot state' },
 

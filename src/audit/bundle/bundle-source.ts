@@ -22,8 +22,8 @@ import type { AuditSource, BundleFacts, Surroundings } from '../source.js';
 import { type BundleManifest, checkLineage, readManifests } from './bundle-manifests.js';
 import type { BundleFiles } from './files.js';
 import { openFolder } from './folder-files.js';
-import { checkFiles, checkStatements, type ReadIndex, readIndex } from './index-audit.js';
-import { ENTRIES_FILE, LEDGER_PART, noteSize, SQLITE_FILE } from './layout.js';
+import { checkFiles, checkStatements, MAX_INDEX_BYTES, type ReadIndex, readIndex } from './index-audit.js';
+import { ENTRIES_FILE, INDEX_FILE, LEDGER_PART, noteSize, SQLITE_FILE } from './layout.js';
 import { LedgerPart } from './ledger-part.js';
 import type { Disclosed } from './pack-objects.js';
 import { auditPredecessors } from './predecessors.js';
@@ -97,6 +97,11 @@ class BundleSource implements AuditSource {
       digest: this.#index.digest,
       otherReports: other.sort(),
     };
+  }
+
+  /** Read when it is asked for: the index of a large bundle is large. */
+  get states(): AuditSource['states'] {
+    return [{ name: INDEX_FILE, bytes: readWhole(this.#files.open(INDEX_FILE), MAX_INDEX_BYTES) }];
   }
 
   conclude(audit: LedgerAudit, shelf: ObjectShelf, findings: Findings): Surroundings {

@@ -10,7 +10,7 @@ import { type BundleIndex, bundleIndexSchema } from './index-file.js';
 import { BUNDLE_FORMAT, INDEX_FILE } from './layout.js';
 import { digestOfRegion, readWhole } from './region.js';
 
-const MAX_INDEX_BYTES = 64 * 1024 * 1024;
+export const MAX_INDEX_BYTES = 64 * 1024 * 1024;
 const where = { file: INDEX_FILE };
 
 export interface ReadIndex {
