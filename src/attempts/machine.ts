@@ -32,8 +32,15 @@ export type SlotEvent =
       readonly value: number;
     }
   | { readonly type: 'failed'; readonly attempt: string; readonly signals: FailureSignals }
-  /** The process that ran the attempt is gone; `found` is what it had made durable. */
-  | { readonly type: 'attempt.recovered'; readonly attempt: string; readonly found: 'candidate' | 'nothing' }
+  /**
+   * The process that ran the attempt is gone; `found` is what it had made durable: a candidate that is in the ledger, the
+   * end of a stage that is not and follows now, or nothing.
+   */
+  | {
+      readonly type: 'attempt.recovered';
+      readonly attempt: string;
+      readonly found: 'candidate' | 'nothing' | 'end';
+    }
   | {
       readonly type: 'attribution.recorded';
       readonly attempt: string;
@@ -322,6 +329,7 @@ function failed(state: SlotState, event: Extract<SlotEvent, { type: 'failed' }>)
 function recovered(state: SlotState, event: Extract<SlotEvent, { type: 'attempt.recovered' }>): StepResult {
   if (state.phase !== 'generating' && state.phase !== 'grading') return outOfPlace(state, event);
   if (state.attempt !== event.attempt) return foreignAttempt(state.attempt, event);
+  if (event.found === 'end') return { ok: true, state };
   if (event.found === 'candidate') {
     // A complete candidate goes on to grading; the interrupted grading left no report.
     if (state.phase !== 'grading') return forbid('law 2', 'no candidate of this attempt is in the ledger');

@@ -18,8 +18,11 @@ export class ClockCheck {
   take(entry: Entry): void {
     switch (entry.type) {
       case 'attempt.started':
-      case 'attempt.recovered':
         this.#open.set(entry.attempt, { since: entry.time, seconds: 0 });
+        break;
+      case 'attempt.recovered':
+        // The end that follows tells of the time before it.
+        if (entry.found !== 'end') this.#open.set(entry.attempt, { since: entry.time, seconds: 0 });
         break;
       case 'stage.finished': {
         const open = this.#open.get(entry.attempt);

@@ -23,15 +23,18 @@ function checkRecovery(entry: EntryOf<'attempt.recovered'>, fold: LedgerFold, fi
   const finder = fold.sessions.get(entry.session)?.process;
   if (holder === undefined || finder === undefined) return;
   const { reason, boot_id, pid } = entry.evidence;
+  const own = fold.slots.sessionOf(entry.slot) === entry.session;
   const names = holder.boot_id === boot_id && holder.pid === pid;
   const sameBoot = holder.boot_id === finder.boot_id;
   const sameProcess = sameBoot && holder.pid === finder.pid && holder.started === finder.started;
   const fits =
     reason === 'boot_changed'
       ? !sameBoot
-      : reason === 'same_process'
-        ? sameProcess
-        : sameBoot && !sameProcess;
+      : reason === 'abandoned'
+        ? own
+        : reason === 'same_process'
+          ? sameProcess
+          : sameBoot && !sameProcess;
   if (names && fits) return;
   findings.add({
     code: 'RECOVERY_UNFOUNDED',

@@ -206,9 +206,13 @@ const drafts = {
     attempt: hex32,
     slot: hex32,
     session: hex32.describe('the session that found it'),
-    found: z.enum(['candidate', 'nothing']),
+    found: z
+      .enum(['candidate', 'nothing', 'end'])
+      .describe('`end`: the end of a stage, which the next entry records'),
     evidence: z.strictObject({
-      reason: z.enum(['boot_changed', 'process_gone', 'pid_reused', 'same_process']),
+      reason: z
+        .enum(['boot_changed', 'process_gone', 'pid_reused', 'same_process', 'abandoned'])
+        .describe('`abandoned`: the session itself gave it up on a second stop'),
       boot_id: z.string(),
       pid: z.int(),
     }),

@@ -3,8 +3,8 @@ import type { LedgerFold } from '../ledger/fold.js';
 import type { LedgerObject } from '../ledger/objects.js';
 import type { Session } from '../ledger/sessions.js';
 import type { OpenSlot } from '../ledger/slot-book.js';
-import type { Protocol } from '../protocol/schema.js';
-import type { Adapter } from './adapters/adapter.js';
+import type { Protocol, Stage } from '../protocol/schema.js';
+import type { Adapter, LostAttempt } from './adapters/adapter.js';
 import type { StageRecord } from './adapters/stage-record.js';
 import { conclusions, stateAfter } from './drafts.js';
 import type { Journal } from './journal.js';
@@ -51,14 +51,14 @@ export async function recoverAttempts(setting: RecoverySetting): Promise<Recover
   for (const open of [...journal.fold.slots.open()]) {
     const session = open.session === null ? undefined : journal.fold.sessions.get(open.session);
     const evidence = session === undefined ? null : evidenceAgainst(session, setting);
-    if (evidence === null) continue;
-    const drafts = await recoveryDrafts(open, evidence, setting);
+    const job = jobOf(setting.protocol, setting.tasks, { ...open.key, id: open.slot });
+    if (evidence === null || job === null) continue;
+    const drafts = await recoveryDrafts(open, job, evidence, setting);
     if (drafts.entries.length === 0) continue;
     if (!(await journal.claim(open.rules, drafts.entries, drafts.objects))) continue;
     recovered++;
     const after = journal.fold.slots.state(open.slot);
-    const job = jobOf(setting.protocol, setting.tasks, { ...open.key, id: open.slot });
-    if (after.phase === 'grading' && job !== null) {
+    if (after.phase === 'grading') {
       takenOver.push({ job, attempt: after.attempt, candidate: after.candidate });
     }
   }
@@ -84,37 +84,41 @@ async function endLeftovers(fold: LedgerFold, { own }: RecoverySetting): Promise
   }
 }
 
+/** What is recorded of an open slot whose process is gone; nothing when no attempt of it is under way. */
 async function recoveryDrafts(
-  open: OpenSlot,
+  { state, rules, slot }: OpenSlot,
+  job: Job,
   evidence: Evidence,
   setting: RecoverySetting,
 ): Promise<{ entries: readonly EntryDraft[]; objects: readonly LedgerObject[] }> {
-  const { state, rules, slot } = open;
-  const { adapter, session } = setting;
-  const entries: EntryDraft[] = [];
-  const objects: LedgerObject[] = [];
-  const now = () => stateAfter(state, entries, rules);
-  const adopt = (record: StageRecord | null) => {
-    if (record === null || record.draft.slot !== slot) return;
-    entries.push(record.draft);
-    objects.push(...record.objects);
-  };
-  if (state.phase === 'generating') adopt(await adapter.recover(state.attempt, 'generate'));
-  const generated = now();
-  if (generated.phase === 'grading') adopt(await adapter.recover(generated.attempt, 'grade'));
-  const graded = now();
-  if (graded.phase === 'generating' || graded.phase === 'grading') {
-    const found = graded.phase === 'grading' ? 'candidate' : 'nothing';
-    entries.push({
-      type: 'attempt.recovered',
-      attempt: graded.attempt,
-      slot,
-      session,
-      found,
-      evidence,
-    });
+  if (state.phase !== 'generating' && state.phase !== 'grading') {
+    return { entries: conclusions(state, rules, 0), objects: [] };
   }
+  const { attempt } = state;
+  const ends: StageRecord[] = [];
+  const now = () => stateAfter(state, draftsOf(ends), rules);
+  const adopt = async (stage: Stage, candidate: LostAttempt['candidate']) => {
+    const record = await setting.adapter.recover(stage, { attempt, work: job.work, candidate });
+    if (record?.draft.slot === slot && record.draft.stage === stage) ends.push(record);
+  };
+  if (state.phase === 'generating') await adopt('generate', null);
+  const generated = now();
+  if (generated.phase === 'grading') await adopt('grade', generated.candidate);
+  const found = ends.length > 0 ? 'end' : state.phase === 'grading' ? 'candidate' : 'nothing';
+  const taken: EntryDraft = {
+    type: 'attempt.recovered',
+    attempt,
+    slot,
+    session: setting.session,
+    found,
+    evidence,
+  };
+  const entries = [taken, ...draftsOf(ends)];
   // How long the attempt took is not known: its process died with the clock.
-  entries.push(...conclusions(now(), rules, 0));
-  return { entries, objects };
+  const following = conclusions(stateAfter(state, entries, rules), rules, 0);
+  return { entries: [...entries, ...following], objects: ends.flatMap(({ objects }) => objects) };
+}
+
+function draftsOf(records: readonly StageRecord[]): readonly EntryDraft[] {
+  return records.map(({ draft }) => draft);
 }

@@ -198,14 +198,13 @@ export class SlotDriver {
 
   /**
    * Records that this session itself gave an attempt up, with all that follows (DESIGN §9): without a candidate it is
-   * an infrastructure failure, and with one its grading is due in the next session. The session that had the attempt
-   * and the one that found it without end are the same, which no crash leads to.
+   * an infrastructure failure, and with one its grading is due in the next session.
    */
   async #recordCut(job: Job, { attempt }: RunningAttempt, met: Met): Promise<false> {
     const { journal, session, own, cut } = this.#setting;
     const { slot } = job.rules;
     const found = journal.fold.slots.state(slot).phase === 'grading' ? 'candidate' : 'nothing';
-    const evidence = { reason: 'same_process', boot_id: own.boot_id, pid: own.pid } as const;
+    const evidence = { reason: 'abandoned', boot_id: own.boot_id, pid: own.pid } as const;
     const given: EntryDraft = { type: 'attempt.recovered', attempt, slot, session, found, evidence };
     const following = this.#conclude(job, [given], secondsSince(met.start));
     await journal.record(job.rules, [given, ...following]);

@@ -92,7 +92,7 @@ export function verdict(attempt: string, attribution: Attribution, late = false)
   return { type: 'attribution.recorded', attempt, attribution, by: 'adjudicator', rule: null, late };
 }
 
-export function recovered(attempt: string, found: 'candidate' | 'nothing'): SlotEvent {
+export function recovered(attempt: string, found: 'candidate' | 'nothing' | 'end'): SlotEvent {
   return { type: 'attempt.recovered', attempt, found };
 }
 

@@ -189,6 +189,19 @@ describe('lawful lives of a slot', () => {
       [...GRADING, recovered(A1, 'candidate'), ...REPORTED.slice(2), finished(A1, 'report'), byReport(0, A1)],
       0,
     ],
+    [
+      'ends that a dead process left are recorded',
+      [
+        start(A1),
+        recovered(A1, 'end'),
+        generated(A1),
+        recovered(A1, 'end'),
+        graded(A1, 1),
+        finished(A1, 'report'),
+        byReport(1, A1),
+      ],
+      1,
+    ],
   ])('%s', (_, events, end) => {
     const state = replay(events);
     expect(nextAction(state, RULES)).toBeNull();
@@ -336,6 +349,8 @@ describe('refusals, each under its clause', () => {
     ['recovery that drops a candidate', GRADING, recovered(A1, 'nothing'), 'P12'],
     ['recovery that drops a report', REPORTED, recovered(A1, 'nothing'), 'P11'],
     ['recovery of a settled slot', SETTLED, recovered(A1, 'candidate'), 'P11'],
+    ['recovery of an end behind a report', REPORTED, recovered(A1, 'end'), 'P11'],
+    ['recovery of an end of another attempt', GENERATING, recovered(A2, 'end'), 'P16'],
   ])('%s', (_, events, event, clause) => {
     expect(refusal(events, event)).toBe(clause);
   });

@@ -137,7 +137,7 @@ export function isLawful(history: readonly SlotEvent[], event: SlotEvent, rules:
     case 'failed':
       return !over && (event.signals.stage === 'generate') === (last.candidate === null);
     case 'attempt.recovered':
-      return !over && (event.found === 'candidate') === (last.candidate !== null);
+      return !over && (event.found === 'end' || (event.found === 'candidate') === (last.candidate !== null));
     case 'attribution.recorded':
       return mayAttribute(event, last, rules);
     case 'attempt.finished':

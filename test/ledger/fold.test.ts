@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { attemptId } from '../../src/attempts/machine.js';
 import type { DraftOf, EntryDraft } from '../../src/ledger/entries.js';
 import { PlanIndex, slotRules } from '../../src/ledger/plan-index.js';
+import { sessionSeconds } from '../../src/ledger/sessions.js';
 import { SettledSlot } from '../../src/ledger/slot-records.js';
 import { protocolSchema } from '../../src/protocol/schema.js';
 import { slotId } from '../../src/slots/slot.js';
@@ -284,6 +285,18 @@ describe('a lawful ledger', () => {
     expect(violations).toEqual([]);
     expect(fold.recovered).toBe(1);
     expect([...fold.slots.open()].map(({ session }) => session)).toEqual([SECOND]);
+  });
+
+  it('counts no time of a session that is gone when what it left is recorded (B8)', () => {
+    const script = new SlotScript(slotAt(0)).start();
+    const { fold, violations } = foldOf([
+      ...script.drafts,
+      gateDraft(SECOND, 200),
+      ...script.recovered('end', SECOND).generated().graded(1).finished('report').settled().drafts.slice(1),
+    ]);
+    expect(violations).toEqual([]);
+    // A second between entries: the gate and the start, then the gate of the second session and five entries.
+    expect([...fold.sessions.all()].map((session) => sessionSeconds(session))).toEqual([1, 5]);
   });
 
   it('passes over entries that it has taken before', () => {

@@ -262,7 +262,7 @@ export class SlotScript {
     return this.#add({ type: 'slot.unresolved', slot: this.slot.id, reason });
   }
 
-  recovered(found: 'candidate' | 'nothing', session: string): this {
+  recovered(found: 'candidate' | 'nothing' | 'end', session: string): this {
     return this.#add({
       type: 'attempt.recovered',
       attempt: this.attempt,

@@ -35,6 +35,10 @@ const MODES = {
     write(base);
     process.exit(1);
   },
+  'hangs-with': () => {
+    write(base);
+    setInterval(() => undefined, 1000);
+  },
   hangs: () => setInterval(() => undefined, 1000),
 };
 MODES[mode]?.();

@@ -171,7 +171,7 @@ test('a grading that is cut costs nothing: the candidate is graded by the next r
   first.abort('SIGINT');
   second.abort('SIGINT');
   expect(await running).toMatchObject({ code: 'STOPPED', exitCode: 5 });
-  const cut = ['started first', 'generate candidate', 'recovered candidate same_process'];
+  const cut = ['started first', 'generate candidate', 'recovered candidate abandoned'];
   expect(await story(other, 'a')).toEqual(cut);
   await other.run();
   expect((await story(other, 'a')).slice(0, 5)).toEqual([

@@ -156,7 +156,7 @@ test('a second signal abandons what is in flight at once, and the book says whos
   ]);
   expect(first.stderr).toContain('0 recovered now, abandoned 1');
   expect(first.stderr).toMatch(/^next {8}boundbook run goes on; an abandoned attempt/m);
-  const given = ['started first', 'recovered nothing same_process', 'finished failure'];
+  const given = ['started first', 'recovered nothing abandoned', 'finished failure'];
   expect(await story(plan, 'a')).toEqual(given);
   const [paused] = await plan.of('run.paused');
   expect(paused).toMatchObject({
@@ -173,7 +173,7 @@ test('a second signal abandons what is in flight at once, and the book says whos
   expect(await story(plan, 'a')).toEqual([
     ...given,
     'started replacement',
-    'recovered nothing same_process',
+    'recovered nothing abandoned',
     'finished failure',
     'unresolved limit_reached',
   ]);
@@ -242,8 +242,8 @@ describe('commands', () => {
     expect((await start(plan).ended).code).toBe(0);
     expect(await story(plan, 'a')).toEqual([
       'started first',
+      'recovered end process_gone',
       'generate candidate',
-      'recovered candidate process_gone',
       'grade report',
       'finished report',
       'settled 1 on report',
@@ -251,12 +251,52 @@ describe('commands', () => {
     expect(await story(plan, 'b')).toEqual([
       'started first',
       'generate candidate',
+      'recovered end process_gone',
       'grade report',
       'finished report',
       'settled 0 on report',
     ]);
     expect(await plan.findings()).toEqual([]);
   });
+
+  test('a valid report is adopted although nobody saw its process end; any other file is not (law 3)', async () => {
+    const prompts = { a: 'good hangs-with', b: 'good hangs', c: 'good hangs' };
+    const plan = await childTrial({ ...COMMAND_PLAN, prompts });
+    const first = start(plan, '--workers', '3');
+    await until(() => grading(plan) === 3 && reports(plan).length === 1);
+    first.process.kill('SIGKILL');
+    await first.ended;
+    // What a grader leaves that is killed while it writes, and what is about another candidate.
+    for (const { attempt, key } of await plan.of('attempt.started')) {
+      if (key.task === 'a') continue;
+      const report = { task: key.task, candidate: `sha256:${'0'.repeat(64)}`, tests: {}, reward: 1 };
+      const text = JSON.stringify(report).slice(0, key.task === 'b' ? 50 : undefined);
+      writeFileSync(join(plan.ledger, 'work', attempt, 'grade/report.json'), text);
+    }
+    expect((await start(plan).ended).code).toBe(0);
+    expect(await story(plan, 'a')).toEqual([
+      'started first',
+      'generate candidate',
+      'recovered end process_gone',
+      'grade report',
+      'finished report',
+      'settled 1 on report',
+    ]);
+    for (const task of ['b', 'c']) {
+      expect((await story(plan, task)).slice(2, 4)).toEqual([
+        'recovered candidate process_gone',
+        'grade failure running time_limit SIGTERM',
+      ]);
+    }
+    expect(await plan.findings()).toEqual([]);
+  });
+
+  function reports(plan: Trial): readonly string[] {
+    const found = spawnSync('find', [join(plan.ledger, 'work'), '-name', 'report.json'], {
+      encoding: 'utf8',
+    });
+    return found.stdout.split('\n').filter((line) => line !== '');
+  }
 
   /** Number of attempts whose grading has begun. */
   function grading(plan: Trial): number {

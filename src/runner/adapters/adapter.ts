@@ -1,5 +1,6 @@
 import type { AttemptKind } from '../../attempts/machine.js';
 import type { FailureSignals } from '../../attempts/signals.js';
+import type { Digest } from '../../core/digest.js';
 import type { JsonObject } from '../../core/json.js';
 import type { Condition, Stage } from '../../protocol/schema.js';
 import type { Slot } from '../../slots/slot.js';
@@ -60,8 +61,19 @@ export interface Adapter {
   grade(attempt: RunningAttempt, candidate: Buffer, signal: AbortSignal): Promise<GradeEnd>;
   /** Makes the end of a stage durable before the ledger has it. */
   mark(attempt: string, record: StageRecord): Promise<void>;
-  /** The end of a stage that {@link mark} made durable and the ledger never got; null when there is none. */
-  recover(attempt: string, stage: Stage): Promise<StageRecord | null>;
+  /**
+   * What is durable of the end of a stage and the ledger never got: what {@link mark} kept, or a valid report whose process
+   * was not seen to end (law 3); null when there is neither. To be called when nothing of the attempt runs any more.
+   */
+  recover(stage: Stage, attempt: LostAttempt): Promise<StageRecord | null>;
+}
+
+/** An attempt whose process is gone. */
+export interface LostAttempt {
+  readonly attempt: string;
+  readonly work: Work;
+  /** What was being graded; null while it was being made. */
+  readonly candidate: Digest | null;
 }
 
 export const NOTHING_MORE = { objects: {}, usage: null, finishReason: null, queueSeconds: 0 } as const;

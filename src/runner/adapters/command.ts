@@ -2,7 +2,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { failureSignals } from '../../attempts/signals.js';
 import { canonicalBytes } from '../../core/canonical-json.js';
-import { digestOf } from '../../core/digest.js';
+import { type Digest, digestOf } from '../../core/digest.js';
 import { writeError } from '../../core/files.js';
 import { expectedTests } from '../../grading/reference.js';
 import type { ReportSchema } from '../../grading/report-schema.js';
@@ -10,10 +10,11 @@ import { faultText, validateReport } from '../../grading/validate-report.js';
 import type { CommandRunner, Stage } from '../../protocol/schema.js';
 import { slotTuple } from '../../slots/slot.js';
 import { fillArgv, type SourcePaths } from '../argv.js';
+import { gradeRecord } from '../drafts.js';
 import { renderPrompt } from '../prompt.js';
 import type { Watchdog } from '../watchdog.js';
-import type { Adapter, GenerateEnd, GradeEnd, RunningAttempt, Work } from './adapter.js';
-import { secondsSince } from './adapter.js';
+import type { Adapter, GenerateEnd, GradeEnd, LostAttempt, RunningAttempt, Work } from './adapter.js';
+import { NOTHING_MORE, secondsSince } from './adapter.js';
 import { gradeText } from './answer-grading.js';
 import { collectFile } from './collect.js';
 import { endOfStage, exitSignals } from './command-ends.js';
@@ -36,6 +37,10 @@ export interface CommandSetting {
 const CANDIDATE_BYTES = 256 * 2 ** 20;
 const REPORT_BYTES = 16 * 2 ** 20;
 const REPORT = 'report.json';
+/** Of a stage whose end nobody saw. */
+const UNSEEN = { ...NOTHING_MORE, seconds: 0 } as const;
+
+type ReportGrader = Extract<Work['condition']['grader'], { kind: 'report' }>;
 
 /** Runs two commands for each attempt: one that makes a candidate, one that grades it in a place of its own. */
 export class CommandAdapter implements Adapter {
@@ -88,7 +93,6 @@ export class CommandAdapter implements Adapter {
     if (grader.kind !== 'report') return gradeText(grader, work, candidate);
     const start = performance.now();
     const digest = digestOf(candidate);
-    const tests = expectedTests(grader, work.fields);
     // The grader is told nothing of arm, model or seed: it has no use for them.
     const request = canonicalBytes({
       boundbook: 1,
@@ -96,7 +100,7 @@ export class CommandAdapter implements Adapter {
       attempt: attempt.attempt,
       task: { id: work.slot.task, fields: work.fields },
       candidate: digest,
-      expected_tests: tests,
+      expected_tests: expectedTests(grader, work.fields),
       reward: grader.reward,
     });
     const exit = await this.#run('grade', attempt, request, candidate, signal);
@@ -112,13 +116,7 @@ export class CommandAdapter implements Adapter {
       };
       return { kind: 'failure', signals: failureSignals({ stage: 'grade', ...signals }), ...rest };
     }
-    const verdict = validateReport(collected.bytes, {
-      task: work.slot.task,
-      candidate: digest,
-      tests,
-      reward: grader.reward,
-      schema: this.#setting.schemaOf(work),
-    });
+    const verdict = this.#validate(collected.bytes, grader, work, digest);
     if (verdict.ok) return { kind: 'report', bytes: collected.bytes, value: verdict.value, ...rest };
     const signals = failureSignals({
       stage: 'grade',
@@ -140,8 +138,35 @@ export class CommandAdapter implements Adapter {
     await writeStageRecord(this.#home(attempt), record);
   }
 
-  recover(attempt: string, stage: Stage): Promise<StageRecord | null> {
-    return readStageRecord(this.#home(attempt), stage, attempt);
+  async recover(stage: Stage, lost: LostAttempt): Promise<StageRecord | null> {
+    const record = await readStageRecord(this.#home(lost.attempt), stage, lost.attempt);
+    return record ?? (stage === 'grade' ? this.#unseenReport(lost) : null);
+  }
+
+  /**
+   * A report counts however its process ended, so one that is valid counts although nobody saw the end (law 3). A
+   * candidate can't be told from a part of one without it.
+   */
+  #unseenReport({ attempt, work, candidate }: LostAttempt): StageRecord | null {
+    const { grader } = work.condition;
+    if (grader.kind !== 'report' || candidate === null) return null;
+    const collected = collectFile(this.#folder(attempt, 'grade'), REPORT, REPORT_BYTES);
+    if (collected.kind !== 'file') return null;
+    const verdict = this.#validate(collected.bytes, grader, work, candidate);
+    if (!verdict.ok) return null;
+    const { bytes } = collected;
+    const names = { attempt, slot: work.slot.id };
+    return gradeRecord(names, candidate, { kind: 'report', bytes, value: verdict.value, ...UNSEEN });
+  }
+
+  #validate(bytes: Buffer, grader: ReportGrader, work: Work, candidate: Digest) {
+    return validateReport(bytes, {
+      task: work.slot.task,
+      candidate,
+      tests: expectedTests(grader, work.fields),
+      reward: grader.reward,
+      schema: this.#setting.schemaOf(work),
+    });
   }
 
   #home(attempt: string): string {
