@@ -1,9 +1,8 @@
-import { hash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { audit } from '../src/audit/audit.js';
+import { bareLoop } from './bare-loop.js';
 import { atLeast, type Figure, median } from './figure.js';
 import { writeLedger } from './ledger.js';
 
@@ -41,18 +40,4 @@ export async function auditBench(): Promise<Figure[]> {
   return [
     atLeast('audit of 100,000 entries, against a bare loop that reads and hashes them', bare / whole, 0.25),
   ];
-}
-
-function bareLoop(file: string): number {
-  const db = new Database(file, { readonly: true });
-  try {
-    let rows = 0;
-    for (const body of db.prepare<[], Buffer>('SELECT body FROM entry ORDER BY seq').pluck().iterate()) {
-      hash('sha256', body);
-      rows++;
-    }
-    return rows;
-  } finally {
-    db.close();
-  }
 }

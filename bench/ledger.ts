@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { attemptId, PLANNED } from '../src/attempts/machine.js';
-import { type Book, openOrCreateBook } from '../src/ledger/book.js';
+import { type Book, openBook, openOrCreateBook } from '../src/ledger/book.js';
 import type { EntryDraft } from '../src/ledger/entries.js';
 import { type LedgerObject, toObject } from '../src/ledger/objects.js';
 import type { LedgerStore } from '../src/ledger/store.js';
@@ -12,6 +12,7 @@ import { buildRequest } from '../src/runner/adapters/openai-request.js';
 import { conclusions, generateRecord, gradeRecord, stateAfter } from '../src/runner/drafts.js';
 import { type Job, jobOf } from '../src/runner/plan-queue.js';
 import { expandSlots } from '../src/slots/plan.js';
+import type { Slot } from '../src/slots/slot.js';
 
 export const ENTRIES_PER_SLOT = 5;
 const TASKS = 1250;
@@ -30,52 +31,58 @@ export interface WrittenLedger {
  * every third answer wrong, with a checkpoint after each thousand attempts.
  *
  * @param entries a multiple of 12,500 (five for each slot of two arms and 1,250 tasks)
+ * @param left this number of slots is left pending, and as many follow the last checkpoint: the run died there
  */
-export async function writeLedger(root: string, entries: number): Promise<WrittenLedger> {
-  const now = () => new Date().toISOString();
+export async function writeLedger(root: string, entries: number, left = 0): Promise<WrittenLedger> {
   writeWorkspace(root, entries / ENTRIES_PER_SLOT / TASKS / 2);
   const stored = await freezeProtocol('protocol.yaml', { root, now });
   const tasks = new Map([['tasks/all', Buffer.from(taskFile())]]);
   const book = await openOrCreateBook(root, stored, tasks, now);
-  try {
-    book.store.append([
-      {
-        type: 'gate.passed',
-        session: SESSION,
-        manifest: stored.digest,
-        files: 3,
-        bytes: 1000,
-        process: { boot_id: 'bench', pid: 1, started: '1' },
-        host: { node: process.version, platform: process.platform, arch: process.arch },
-        selection: {},
-      },
-    ]);
-    writeSlots(book);
-    return { stored, file: book.store.file, entries: book.store.size };
-  } finally {
-    book.close();
+  const { plan, protocol, taskIds } = book.context;
+  const slots = expandSlots(protocol, taskIds);
+  book.store.append([
+    {
+      type: 'gate.passed',
+      session: SESSION,
+      manifest: stored.digest,
+      files: 3,
+      bytes: 1000,
+      process: { boot_id: 'bench', pid: 1, started: '1' },
+      host: { node: process.version, platform: process.platform, arch: process.arch },
+      selection: {},
+    },
+  ]);
+  for (let done = 0; done < plan.count - 2 * left; done += SLOTS_PER_COMMIT) {
+    writeSlots(book, slots, Math.min(SLOTS_PER_COMMIT, plan.count - 2 * left - done));
+    const { size, root: tree } = book.head();
+    book.store.append([{ type: 'checkpoint', size, root: tree, note: null, timestamps: [] }]);
   }
+  book.close();
+  const { file } = book.store;
+  if (left === 0) return { stored, file, entries: book.head().size };
+  const died = await openBook(root, stored, 'write', now);
+  writeSlots(died, slots, left);
+  died.close();
+  return { stored, file, entries: died.head().size };
 }
 
-function writeSlots(book: Book<LedgerStore>): void {
-  const { protocol, taskIds } = book.context;
-  let drafts: EntryDraft[] = [];
-  let objects: LedgerObject[] = [];
-  let slots = 0;
-  for (const slot of expandSlots(protocol, taskIds)) {
-    const job = jobOf(protocol, book.tasks.tasks, slot);
+/** The lives of the next `count` slots, in one transaction. */
+function writeSlots(book: Book<LedgerStore>, slots: Iterator<Slot>, count: number): void {
+  const drafts: EntryDraft[] = [];
+  const objects: LedgerObject[] = [];
+  for (let i = 0; i < count; i++) {
+    const { value, done } = slots.next();
+    const job = done === true ? null : jobOf(book.context.protocol, book.tasks.tasks, value);
     if (job === null) throw new Error('a slot without a task');
-    const life = lifeOf(job, slots % 3 === 0 ? '1' : job.work.fields.answer);
+    const life = lifeOf(job, i % 3 === 0 ? '1' : job.work.fields.answer);
     drafts.push(...life.drafts);
     objects.push(...life.objects);
-    if (++slots % SLOTS_PER_COMMIT !== 0) continue;
-    book.store.append(drafts, objects);
-    const { size, root } = book.head();
-    book.store.append([{ type: 'checkpoint', size, root, note: null, timestamps: [] }]);
-    drafts = [];
-    objects = [];
   }
   book.store.append(drafts, objects);
+}
+
+function now(): string {
+  return new Date().toISOString();
 }
 
 function lifeOf(job: Job, text: unknown): { drafts: EntryDraft[]; objects: LedgerObject[] } {

@@ -2,6 +2,7 @@ import { appendBench } from './append.js';
 import { auditBench } from './audit.js';
 import type { Figure } from './figure.js';
 import { hashBench } from './hash.js';
+import { openBench } from './open.js';
 import { planBench } from './plan.js';
 import { runBench } from './run.js';
 
@@ -11,6 +12,7 @@ const BENCHES: Readonly<Record<string, () => Promise<Figure[]>>> = {
   append: appendBench,
   plan: planBench,
   run: runBench,
+  open: openBench,
   audit: auditBench,
 };
 

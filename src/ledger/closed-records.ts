@@ -23,6 +23,7 @@ interface Parts {
 
 export const SETTLED_FORM: RecordForm<SettledSlot> = {
   bytes: BYTES,
+  readIndex: (bytes, at) => bytes.readUInt32LE(at + INDEX_AT),
   write: (bytes, at, { index, value, report, history }) =>
     writeParts(bytes, at, { report, value, index, word: 2 * history + (report === null ? 0 : 1) }),
   read: (bytes, at) => {
@@ -37,6 +38,7 @@ const CARRIED_KINDS = ['report', 'model_failure', 'undetermined', 'limit_reached
 
 export const CARRIED_FORM: RecordForm<CarriedSlot> = {
   bytes: BYTES,
+  readIndex: (bytes, at) => bytes.readUInt32LE(at + INDEX_AT),
   write: (bytes, at, { index, attempts, outcome }) => {
     const kind = outcome.kind === 'settled' ? outcome.basis.kind : outcome.reason;
     const report =

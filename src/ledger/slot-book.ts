@@ -205,6 +205,19 @@ export class SlotBook {
     return this.#settled.has(slot) || this.#live.has(slot) || this.#carried.has(slot);
   }
 
+  /** Whether nothing lawful can happen to a slot any more. An unresolved one may still be judged, and is not closed. */
+  isClosed(slot: string): boolean {
+    return this.#settled.has(slot) || this.#carried.has(slot);
+  }
+
+  /** {@link isClosed} as of now by number in the plan, cheap enough for whoever goes through a whole plan. */
+  closedByNumber(): (number: number) => boolean {
+    const closed = new Uint8Array(this.#index.count);
+    for (const table of [this.#settled, this.#carried])
+      for (const index of table.indices()) closed[index] = 1;
+    return (number) => closed[number] === 1;
+  }
+
   /** Slots that were started and are not closed: work to finish, or to recover. */
   *open(): Generator<OpenSlot> {
     for (const [slot, { index, state, rules, session }] of this.#live) {

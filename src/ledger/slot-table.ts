@@ -4,6 +4,8 @@ export interface RecordForm<T> {
   readonly bytes: number;
   readonly write: (bytes: Buffer, at: number, record: T) => void;
   readonly read: (bytes: Buffer, at: number, slot: string) => T;
+  /** The slot's number in the plan, without the rest. */
+  readonly readIndex: (bytes: Buffer, at: number) => number;
 }
 
 /** Bytes of a slot id, which comes first in a record. */
@@ -68,6 +70,14 @@ export class SlotTable<T> {
 
   *values(): Generator<T> {
     for (let record = 0; record < this.#size; record++) yield this.#at(record);
+  }
+
+  /** Numbers of the slots in the plan. */
+  *indices(): Generator<number> {
+    for (let record = 0; record < this.#size; record++) {
+      const at = (record % CHUNK_RECORDS) * this.#recordBytes;
+      yield this.#form.readIndex(this.#chunkOf(record).bytes, at + ID_BYTES);
+    }
   }
 
   /** Ids of the slots that came after the first `count` ones. */

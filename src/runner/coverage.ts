@@ -53,6 +53,7 @@ export class Coverage {
 
   #isClosed(slot: string, key: SlotKey): boolean {
     const { context, fold } = this.#book;
+    if (fold.slots.isClosed(slot)) return true;
     return nextAction(fold.slots.state(slot), slotRules(context.protocol, key)) === null;
   }
 }

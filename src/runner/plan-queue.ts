@@ -102,6 +102,7 @@ export class PlanQueue {
   #isDue(slot: Slot): boolean {
     const { fold, protocol } = this.#setting;
     if (!fold.slots.isTouched(slot.id)) return true;
+    if (fold.slots.isClosed(slot.id)) return false;
     const due = nextAction(fold.slots.state(slot.id), slotRules(protocol, slot));
     return due?.do === 'start' || due?.do === 'settle' || due?.do === 'unresolve';
   }

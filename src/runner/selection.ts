@@ -9,11 +9,16 @@ export interface RunSelection {
   readonly only: Selector;
 }
 
-/** Selected slots in plan order (P19). */
+/**
+ * Selected slots in plan order (P19).
+ *
+ * @param without numbers of slots in the plan that are passed over
+ */
 export function* selectedSlots(
   selection: RunSelection,
   protocol: Protocol,
   taskIds: TaskIds,
+  without: (number: number) => boolean = () => false,
 ): Generator<Slot> {
   const { shard } = selection;
   const only: Partial<Record<SelectField, string>> = {};
@@ -21,7 +26,11 @@ export function* selectedSlots(
     const [value] = values;
     if (values.size === 1 && value !== undefined) only[field] = value;
   }
-  for (const slot of orderedSlots(protocol, taskIds, { ...(shard === null ? {} : { shard }), only })) {
+  for (const slot of orderedSlots(protocol, taskIds, {
+    ...(shard === null ? {} : { shard }),
+    only,
+    without,
+  })) {
     if (selects(selection, slot)) yield slot;
   }
 }

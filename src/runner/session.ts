@@ -242,7 +242,7 @@ class RunSession {
     const sealed = book.fold.isSealed;
     if (sealed) this.#options.progress('outcomes were unblinded: nothing more may be started');
     const finishing = limit === 0;
-    const selected = selectedSlots(selection, protocol, taskIds);
+    const selected = selectedSlots(selection, protocol, taskIds, book.fold.slots.closedByNumber());
     return new PlanQueue({
       slots: finishing ? startedSlots(selected, book.fold) : selected,
       protocol,

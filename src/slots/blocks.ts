@@ -38,21 +38,43 @@ export function* slotBlocks(protocol: Protocol, taskIds: TaskIds): Generator<Slo
 
 /** The slots of a block: tasks in file order, reps ascending. */
 export function* expandBlock(block: SlotBlock): Generator<Slot> {
-  const { queue, arm, trainingSeed, evaluationSeed } = block;
-  for (const { task, rep, tuple } of blockTuples(block)) {
-    yield { queue, arm, trainingSeed, evaluationSeed, task, rep, id: idOf(tuple) };
-  }
+  for (const part of blockTuples(block)) yield slotOf(block, part);
 }
 
-/** The canonical text of each slot's tuple; what a block's slots share is rendered once. */
+/** One slot of a block. */
+export interface BlockPart {
+  /** Its place among the slots of the block, from 0. */
+  readonly offset: number;
+  readonly task: string;
+  readonly rep: number;
+  /** The canonical text of its tuple. */
+  readonly tuple: string;
+}
+
+export function slotOf(block: SlotBlock, { task, rep, tuple }: BlockPart): Slot {
+  const { queue, arm, trainingSeed, evaluationSeed } = block;
+  return { queue, arm, trainingSeed, evaluationSeed, task, rep, id: idOf(tuple) };
+}
+
+/**
+ * The parts of a block; what they share is rendered once.
+ *
+ * @param without offsets to pass over
+ */
 export function* blockTuples(
   block: SlotBlock,
-): Generator<{ readonly task: string; readonly rep: number; readonly tuple: string }> {
+  without: (offset: number) => boolean = () => false,
+): Generator<BlockPart> {
   const { queue, arm, trainingSeed, evaluationSeed, reps } = block;
   const shared = canonicalText([queue, arm, trainingSeed, evaluationSeed]).slice(0, -1);
+  let offset = 0;
   for (const task of block.tasks) {
-    const start = `${shared},${canonicalText(task)},`;
-    for (let rep = 0; rep < reps; rep++) yield { task, rep, tuple: `${start}${rep}]` };
+    let start: string | null = null;
+    for (let rep = 0; rep < reps; rep++, offset++) {
+      if (without(offset)) continue;
+      start ??= `${shared},${canonicalText(task)},`;
+      yield { offset, task, rep, tuple: `${start}${rep}]` };
+    }
   }
 }
 

@@ -1,32 +1,47 @@
-import { expandBlock, type SlotBlock } from './blocks.js';
+import { blockTuples, type SlotBlock, slotOf } from './blocks.js';
 import { orderKey, type Slot, type SlotKey, slotId } from './slot.js';
+
+/** A block and the number of its first slot in the expansion of the whole plan. */
+export interface NumberedBlock {
+  readonly block: SlotBlock;
+  readonly first: number;
+}
+
+/** Number of slots in a block. */
+export function sizeOf(block: SlotBlock): number {
+  return block.tasks.length * block.reps;
+}
 
 /**
  * The selected slots of some blocks, ascending by order key (P19).
  *
  * While it sorts, a slot is one 64-bit word: the key's leading 32 bits above the slot's ordinal in the expansion.
  * Slots whose leading bits agree are then put right by their whole keys.
+ *
+ * @param without numbers of slots that are passed over, at the cost of nothing
  */
 export function* sortGroup(
   namespace: string,
-  blocks: readonly SlotBlock[],
+  numbered: readonly NumberedBlock[],
   isSelected: (slot: Slot) => boolean,
+  without: (number: number) => boolean = () => false,
 ): Generator<Slot> {
-  const total = blocks.reduce((sum, block) => sum + block.tasks.length * block.reps, 0);
+  const blocks = numbered.map(({ block }) => block);
+  const total = blocks.reduce((sum, block) => sum + sizeOf(block), 0);
   const words = new BigUint64Array(total);
   const halves = new Uint32Array(words.buffer);
   const high = HIGH_HALF;
   let count = 0;
-  let ordinal = 0;
-  for (const block of blocks) {
-    for (const slot of expandBlock(block)) {
-      if (isSelected(slot)) {
-        halves[2 * count + high] = Number.parseInt(orderKey(namespace, slot.id).slice(0, 8), 16);
-        halves[2 * count + 1 - high] = ordinal;
-        count++;
-      }
-      ordinal++;
+  let before = 0;
+  for (const { block, first } of numbered) {
+    for (const part of blockTuples(block, (offset) => without(first + offset))) {
+      const slot = slotOf(block, part);
+      if (!isSelected(slot)) continue;
+      halves[2 * count + high] = Number.parseInt(orderKey(namespace, slot.id).slice(0, 8), 16);
+      halves[2 * count + 1 - high] = before + part.offset;
+      count++;
     }
+    before += sizeOf(block);
   }
   words.subarray(0, count).sort();
   for (let i = 0; i < count; ) {
@@ -53,7 +68,7 @@ function byWholeKey(namespace: string, slots: readonly Slot[]): readonly Slot[] 
 function slotAt(blocks: readonly SlotBlock[], ordinal: number): Slot {
   let rest = ordinal;
   for (const block of blocks) {
-    const size = block.tasks.length * block.reps;
+    const size = sizeOf(block);
     if (rest < size) {
       const { queue, arm, trainingSeed, evaluationSeed } = block;
       const task = block.tasks[Math.floor(rest / block.reps)] ?? '';

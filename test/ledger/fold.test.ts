@@ -104,6 +104,11 @@ describe('a lawful ledger', () => {
     expect([...fold.slots.open()].map(({ slot, session, state }) => [slot, session, state.phase])).toEqual([
       [slotAt(1, 'broad').id, '5'.repeat(32), 'grading'],
     ]);
+    const isClosed = fold.slots.closedByNumber();
+    const closed = SLOTS.map(({ id }) => fold.slots.isClosed(id));
+    expect(SLOTS.map((_, number) => isClosed(number))).toEqual(closed);
+    // What is unresolved can still be judged.
+    expect(closed.filter((one) => one).length).toBe(5);
     expect([...fold.slots.unresolved()].map(({ slot }) => slot)).toEqual([
       slotAt(4, 'main').id,
       slotAt(5, 'main').id,

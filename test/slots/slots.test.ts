@@ -205,6 +205,22 @@ describe('order (P19)', () => {
     expect([...orderedSlots(protocol, ids, { only: { slot: all[17]?.id ?? '' } })]).toEqual([all[17]]);
   });
 
+  test('slots are left out by their number in the expansion', () => {
+    const numbers = new Map([...expandSlots(protocol, ids)].map(({ id }, number) => [id, number]));
+    const all = [...orderedSlots(protocol, ids)];
+    for (const [of, selection] of [
+      [2, {}],
+      [3, { only: { queue: 'main' } }],
+      [1, {}],
+      [5, { shard: { index: 0, count: 2 } }],
+    ] as const) {
+      const without = (number: number) => number % of === 0;
+      expect([...orderedSlots(protocol, ids, { ...selection, without })]).toEqual(
+        all.filter((slot) => isSelected(slot, selection) && !without(numbers.get(slot.id) ?? 0)),
+      );
+    }
+  });
+
   test('shards partition the plan, in plan order', () => {
     const all = [...orderedSlots(protocol, ids)].map((slot) => slot.id);
     fc.assert(
