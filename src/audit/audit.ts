@@ -19,6 +19,7 @@ import type { AuditResult } from './result.js';
 import { isGenuine, type KnownCheckpoint, SinceCheck } from './since.js';
 import type { AuditSource } from './source.js';
 import type { Authority } from './stamps.js';
+import { auditSuccession, type SuccessionVerdict } from './succession-audit.js';
 import { openWorkspaceSource } from './workspace-source.js';
 
 export interface AuditOptions {
@@ -111,6 +112,7 @@ export async function auditSource(
     since,
     workFolders: source.workFolders,
   });
+  const succession = auditSuccession(source, replayed, findings);
   const reports = [...(options.report === undefined ? [] : [options.report]), ...source.reports];
   const compared = compareReports(reports, source, replayed, findings);
   const attested = await auditAttestations(
@@ -141,6 +143,7 @@ export async function auditSource(
     reports: compared,
     attested,
     committed,
+    succession,
   });
 }
 
@@ -173,6 +176,7 @@ function conclude(
     readonly reports: readonly string[];
     readonly attested: AttestationVerdict;
     readonly committed: CommitOrderVerdict;
+    readonly succession: SuccessionVerdict;
   },
 ): AuditResult {
   const { identified, manifestFile, ledgerName } = source;
@@ -194,12 +198,18 @@ function conclude(
     coverage: ledger.fold?.slots.counts() ?? null,
     findings: findings.list(ledger.fold?.outcomesVisible ?? false),
     omitted: findings.omitted,
-    checked: [...checkedLines(circumstances, extent.objects), ...extent.reports, ...extent.attested.checked],
-    remarks: [...remarkLines(ledger), ...extent.remarks],
+    checked: [
+      ...checkedLines(circumstances, extent.objects),
+      ...extent.reports,
+      ...extent.succession.checked,
+      ...extent.attested.checked,
+    ],
+    remarks: [...remarkLines(ledger), ...extent.succession.remarks, ...extent.remarks],
     order: [...orderLines(ledger), ...extent.attested.order, ...extent.committed.order],
     times: extent.attested.times,
     notChecked: [
       ...notCheckedLines(circumstances),
+      ...extent.succession.notChecked,
       ...extent.attested.notChecked,
       ...extent.committed.notChecked,
     ],

@@ -1,4 +1,5 @@
 import { BoundbookError } from '../core/errors.js';
+import type { Closings } from '../ledger/carry.js';
 import { type BareRow, ChainVerifier } from '../ledger/chain.js';
 import { checkpointFaults } from '../ledger/checkpoint-entry.js';
 import { decodeEntry } from '../ledger/codec.js';
@@ -8,6 +9,7 @@ import { CompactRange, leafHash } from '../ledger/merkle.js';
 import type { LedgerIdentity } from '../ledger/origin.js';
 import type { LedgerHead } from '../ledger/reader.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
+import type { TaskSets } from '../protocol/tasks.js';
 import type { CheckpointAudit, CheckpointReach } from './checkpoint-audit.js';
 import { type CheckpointMark, CheckpointTrail } from './checkpoint-trail.js';
 import { ClockCheck } from './clock.js';
@@ -36,6 +38,12 @@ export interface LedgerAuditSetting {
   readonly since: SinceCheck | null;
   /** Names in the work folder; those that belong to an attempt or a session are removed. */
   readonly workFolders: Set<string>;
+  /** The number of entries at which the root is wanted. */
+  readonly rootAt?: number;
+  /** Filled with the positions at which slots were closed. */
+  readonly closings?: Closings;
+  /** Looks at the state of the ledger at the moment at which the plan was amended. */
+  readonly onAmended?: (fold: LedgerFold) => void;
 }
 
 export interface LedgerAudit {
@@ -44,8 +52,12 @@ export interface LedgerAudit {
   readonly reach: CheckpointReach;
   /** What the known checkpoint proves; null when there is none, or it proves nothing. */
   readonly extended: string | null;
+  /** The root at `rootAt` entries, 64 hexadecimal digits; null when none was asked for or the ledger is shorter. */
+  readonly rootThere: string | null;
   /** null when the plan could not be rebuilt. */
   readonly fold: LedgerFold | null;
+  /** null with {@link fold}. */
+  readonly tasks: TaskSets | null;
   readonly evidence: EvidenceCheck | null;
   readonly clock: ClockCheck;
   /** By position. */
@@ -91,10 +103,12 @@ class Replay {
   readonly #clock = new ClockCheck();
   readonly #checkpoints = new CheckpointTrail();
   #fold: LedgerFold | null = null;
+  #tasks: TaskSets | null = null;
   #slots: SlotEvidence | null = null;
   #evidence: EvidenceCheck | null = null;
   #identity: LedgerIdentity | null = null;
   #leaf: Buffer | null = null;
+  #rootThere: string | null = null;
   #firstTime: string | null = null;
   #lastTime: string | null = null;
   #firstAttempt: LedgerAudit['firstAttempt'] = null;
@@ -114,6 +128,7 @@ class Replay {
     this.#leaf = record?.leaf ?? leafHash(row.body);
     this.#range.append(this.#leaf);
     this.#setting.since?.take(this.#leaf);
+    if (this.#range.size === this.#setting.rootAt) this.#rootThere = this.#range.root().toString('hex');
     this.#headCheck?.take(this.#range.size, this.#leaf, () => this.#range.root());
     if (entry !== null) this.#judge(entry);
   }
@@ -136,7 +151,9 @@ class Replay {
       },
       reach: checkpoints.conclude(size),
       extended: since?.conclude(checkpoints.newest, root, findings) ?? null,
+      rootThere: this.#rootThere,
       fold: this.#fold,
+      tasks: this.#tasks,
       evidence: this.#evidence,
       clock: this.#clock,
       checkpoints: this.#checkpoints.marks,
@@ -174,8 +191,11 @@ class Replay {
     checkSession(entry, this.#fold, findings);
     if (entry.type === 'deviation.noted') checkDeviation(entry, this.#fold.context, findings);
     this.#slots?.check(entry);
+    if (entry.type === 'amended' && this.#fold.amended === null) this.#setting.onAmended?.(this.#fold);
     const slot = 'slot' in entry ? { slot: entry.slot } : {};
-    for (const { seq, clause, message } of this.#fold.apply(entry)) {
+    const violations = this.#fold.apply(entry);
+    if (violations.length === 0) this.#setting.closings?.take(entry);
+    for (const { seq, clause, message } of violations) {
       findings.add({
         code: 'UNLAWFUL',
         clause,
@@ -208,6 +228,7 @@ class Replay {
     const { protocol } = plan.context;
     const schemaOf = (condition: string) => schemas?.of(condition) ?? null;
     this.#fold = new LedgerFold(plan.context);
+    this.#tasks = plan.tasks;
     this.#evidence = new EvidenceCheck({ protocol, schemaOf, shelf, findings });
     this.#slots = new SlotEvidence(protocol, plan.tasks.tasks, this.#fold, this.#evidence, findings);
   }

@@ -15,6 +15,16 @@ export interface LedgerSource extends RowSource {
   schemas(manifest: Manifest): ReadonlyMap<string, Uint8Array>;
 }
 
+/** The ledger of a plan that another one supersedes (P22). */
+export interface PredecessorSource {
+  readonly manifest: IdentifiedManifest;
+  /** How findings name it. */
+  readonly name: string;
+  readonly ledger: LedgerSource;
+  /** Looks at what lies beside the entries, once these were replayed. */
+  conclude(shelf: ObjectShelf): void;
+}
+
 /** What is to be audited. The same judges look at all of it, whatever it is read from. */
 export interface AuditSource {
   /** null when no manifest can be read; then only the chain is judged. */
@@ -25,6 +35,10 @@ export interface AuditSource {
   readonly ledger: LedgerSource;
   /** The manifests that it was bound from or that its plan supersedes, as far as they are at hand. */
   readonly lineage: readonly IdentifiedManifest[];
+  /** The manifest that took the plan's place, when it is at hand. */
+  readonly successor: IdentifiedManifest | null;
+  /** The ledger of a manifest of the lineage; null when there is none here. What hinders reading it is a finding. */
+  predecessor(manifest: Digest, findings: Findings): PredecessorSource | null;
   /** Checkpoint notes beside the ledger, as they lie there. */
   readonly notes: readonly NoteFile[];
   /** Further files that say how far the ledger had come, and are published: its `.head`, or a bundle's index. */

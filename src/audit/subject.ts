@@ -12,6 +12,7 @@ import {
   readManifestFileName,
 } from '../manifest/manifest.js';
 import { loadManifest } from '../manifest/select.js';
+import { successorOf } from '../manifest/succession.js';
 import { MANIFEST_FOLDER, readWorkspace } from '../manifest/workspace.js';
 import type { Findings } from './finding.js';
 
@@ -94,6 +95,17 @@ export async function readLineage(
     open.push(one.manifest.parent, one.manifest.supersedes);
   }
   return [...found.values()];
+}
+
+/** The manifest that took the plan's place (P22); null for a plan in force. */
+export async function readSuccessor(
+  root: string,
+  identified: IdentifiedManifest | null,
+): Promise<IdentifiedManifest | null> {
+  const { manifests } = await readWorkspace(root);
+  const stored = manifests.find(({ digest }) => digest === identified?.digest);
+  const successor = stored === undefined ? null : successorOf(stored, manifests);
+  return successor === null ? null : { manifest: successor.manifest, digest: successor.digest };
 }
 
 /** The declared report schemas that lie in the workspace, by binding name. */

@@ -1,19 +1,20 @@
 import { basename, resolve } from 'node:path';
-import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { readFileBounded } from '../core/files.js';
 import { anchorPath } from '../ledger/anchor.js';
 import { LEDGER_FOLDER } from '../ledger/book.js';
 import { readNotes } from '../ledger/checkpoints.js';
 import { loadAttestations } from '../manifest/attestations.js';
+import type { IdentifiedManifest } from '../manifest/manifest.js';
+import { EarlierLedgers } from './earlier-ledgers.js';
 import type { Findings } from './finding.js';
+import { FolderObjects } from './folder-objects.js';
 import { damageNote } from './head.js';
 import { findOrphans, findWorkOrphans, unreadable } from './leftovers.js';
-import { ObjectStream } from './object-stream.js';
-import type { Found, ObjectShelf, ObjectSource } from './objects.js';
+import type { ObjectShelf } from './objects.js';
 import { AuditReader } from './reader.js';
 import type { AuditSource, Surroundings } from './source.js';
-import { otherLedgers, readLineage, readSchemas, readSubject } from './subject.js';
+import { otherLedgers, readLineage, readSchemas, readSubject, readSuccessor } from './subject.js';
 
 /**
  * Opens a manifest's ledger in a workspace for an audit.
@@ -31,12 +32,14 @@ export async function openWorkspaceSource(
 ): Promise<AuditSource> {
   const subject = await readSubject(root, selector, ledger, findings);
   const { identified, file, folder } = subject;
-  const schemas = identified === null ? new Map() : await readSchemas(root, identified.manifest);
+  const schemas = await schemasOf(root, identified);
   const others = await otherLedgers(root, subject);
   const lineage = identified === null ? [] : await readLineage(root, identified);
   const attestations = await loadAttestations(root);
   const notes = await readNotes(folder);
   const states = await readStates(folder);
+  const successor = await readSuccessor(root, identified);
+  const earlier = new EarlierLedgers(root, lineage, await schemasOf(root, ...lineage));
   const reader = AuditReader.open(folder);
   for (const error of reader.damage) findings.add(damageNote(error));
   const workFolders = new Set(reader.workFolders());
@@ -47,9 +50,11 @@ export async function openWorkspaceSource(
     ledger: {
       rows: (from) => reader.rows(from),
       objects: new FolderObjects(reader),
-      schemas: () => schemas,
+      schemas: () => schemas.get(identified?.digest ?? '') ?? new Map(),
     },
     lineage,
+    successor,
+    predecessor: (digest, found) => earlier.open(digest, found),
     notes,
     states,
     attestations,
@@ -66,7 +71,10 @@ export async function openWorkspaceSource(
       const foreign = grown ? [] : findWorkOrphans(workFolders, found);
       return { remarks: [...orphans, ...foreign], grown };
     },
-    close: () => reader.close(),
+    close: () => {
+      reader.close();
+      earlier.close();
+    },
   };
 }
 
@@ -81,24 +89,14 @@ async function readStates(folder: string): Promise<AuditSource['states']> {
   }
 }
 
-/** The objects of a ledger's folder: quick for those that come in the order in which they were written. */
-class FolderObjects implements ObjectSource {
-  readonly #reader: AuditReader;
-  readonly #stream: ObjectStream;
-
-  constructor(reader: AuditReader) {
-    this.#reader = reader;
-    this.#stream = new ObjectStream(reader, reader);
-  }
-
-  take(digest: Digest): Found {
-    const bytes = this.#stream.findObject(digest);
-    return bytes === null ? { state: 'missing' } : { state: 'here', bytes, at: 0 };
-  }
-
-  again(digest: Digest): Buffer {
-    return this.#reader.getObject(digest);
-  }
+/** The report schemas at hand of some manifests. */
+async function schemasOf(
+  root: string,
+  ...manifests: readonly (IdentifiedManifest | null)[]
+): Promise<ReadonlyMap<string, ReadonlyMap<string, Uint8Array>>> {
+  const found = new Map<string, ReadonlyMap<string, Uint8Array>>();
+  for (const one of manifests) if (one !== null) found.set(one.digest, await readSchemas(root, one.manifest));
+  return found;
 }
 
 function listOrphans(reader: AuditReader, shelf: ObjectShelf, findings: Findings): readonly string[] {

@@ -22,6 +22,7 @@ export class ConditionComparison {
   readonly #after: PlannedTasks;
   readonly #blocks = new Map<string, readonly string[]>();
   readonly #tasks = new Map<string, boolean>();
+  readonly #queues = new Map<string, boolean>();
 
   constructor(before: PlannedTasks, after: PlannedTasks) {
     this.#before = before;
@@ -46,7 +47,20 @@ export class ConditionComparison {
     return different;
   }
 
+  /** Whether a queue's tasks are read from the very same files: then each of them is the same, whether at hand or not. */
+  #hasSameFiles(queue: string): boolean {
+    const known = this.#queues.get(queue);
+    if (known !== undefined) return known;
+    const [before, after] = [this.#before, this.#after].map(({ manifest }) =>
+      sourcesOf(manifest, manifest.protocol.queues[queue]?.tasks ?? ''),
+    );
+    const same = before === after && before !== 'null';
+    this.#queues.set(queue, same);
+    return same;
+  }
+
   #hasSameTask({ queue, task }: SlotKey): boolean {
+    if (this.#hasSameFiles(queue)) return true;
     const name = JSON.stringify([queue, task]);
     const known = this.#tasks.get(name);
     if (known !== undefined) return known;
@@ -58,6 +72,15 @@ export class ConditionComparison {
     this.#tasks.set(name, same);
     return same;
   }
+}
+
+/** A task set with the digests of all files that it is read from. */
+function sourcesOf({ protocol, bindings }: PlannedTasks['manifest'], name: string): string {
+  const set = protocol.task_sets[name];
+  if (set === undefined) return 'null';
+  const digest = bindings.find((one) => one.name === `tasks/${name}`)?.digest ?? null;
+  const parts = 'subset_of' in set ? [set.subset_of] : 'union_of' in set ? set.union_of : [];
+  return canonicalText({ set, digest, parts: parts.map((part) => sourcesOf({ protocol, bindings }, part)) });
 }
 
 function conditionsOf(

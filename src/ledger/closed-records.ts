@@ -36,24 +36,29 @@ export const SETTLED_FORM: RecordForm<SettledSlot> = {
 /** What the two lowest bits of a carried slot's word say; above them stands the number of attempts. */
 const CARRIED_KINDS = ['report', 'model_failure', 'undetermined', 'limit_reached'] as const;
 
+/** Behind the other parts: the position at which the slot was closed, as a double, which is exact for every position. */
+const CLOSED_BY_AT = BYTES;
+
 export const CARRIED_FORM: RecordForm<CarriedSlot> = {
-  bytes: BYTES,
+  bytes: BYTES + 8,
   readIndex: (bytes, at) => bytes.readUInt32LE(at + INDEX_AT),
-  write: (bytes, at, { index, attempts, outcome }) => {
+  write: (bytes, at, { index, closedBy, attempts, outcome }) => {
     const kind = outcome.kind === 'settled' ? outcome.basis.kind : outcome.reason;
     const report =
       outcome.kind === 'settled' && outcome.basis.kind === 'report' ? outcome.basis.report : null;
     const value = outcome.kind === 'settled' ? outcome.value : 0;
     const word = CARRIED_KINDS.length * attempts + CARRIED_KINDS.indexOf(kind);
     writeParts(bytes, at, { report, value, index, word });
+    bytes.writeDoubleLE(closedBy, at + CLOSED_BY_AT);
   },
   read: (bytes, at, slot) => {
+    const closedBy = bytes.readDoubleLE(at + CLOSED_BY_AT);
     const word = bytes.readUInt32LE(at + WORD_AT);
     const kind = CARRIED_KINDS[word % CARRIED_KINDS.length] ?? 'report';
     const attempts = Math.floor(word / CARRIED_KINDS.length);
     const { value, index, report } = readParts(bytes, at, kind === 'report');
     if (kind === 'undetermined' || kind === 'limit_reached') {
-      return { index, attempts, outcome: { kind: 'unresolved', reason: kind } };
+      return { index, closedBy, attempts, outcome: { kind: 'unresolved', reason: kind } };
     }
     // That the last of them is the basis was lawful to say and nothing else.
     const attempt = attemptId(slot, attempts);
@@ -61,7 +66,7 @@ export const CARRIED_FORM: RecordForm<CarriedSlot> = {
       report === null
         ? ({ kind: 'model_failure', attempt } as const)
         : ({ kind: 'report', attempt, report } as const);
-    return { index, attempts, outcome: { kind: 'settled', value, basis } };
+    return { index, closedBy, attempts, outcome: { kind: 'settled', value, basis } };
   },
 };
 

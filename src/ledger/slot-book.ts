@@ -107,13 +107,13 @@ export class SlotBook {
 
   /** Takes over a slot that was closed elsewhere, when it is planned and nothing is known of it yet (P22). */
   carry(entry: EntryOf<'slot.carried'>): Violation | null {
-    const { slot, attempts, outcome } = entry;
+    const { slot, closed_by: closedBy, attempts, outcome } = entry;
     if (this.isTouched(slot)) return forbid('law 3', `slot ${slot} is closed or under way already`);
     const live = this.#plan(entry);
     if ('clause' in live) return live;
     const violation = carriedViolation(entry, live.rules);
     if (violation !== null) return violation;
-    this.#carried.add(slot, { index: live.index, attempts, outcome });
+    this.#carried.add(slot, { index: live.index, closedBy, attempts, outcome });
     this.#carriedCounts = {
       ...this.#carriedCounts,
       [outcome.kind]: this.#carriedCounts[outcome.kind] + 1,
@@ -173,6 +173,11 @@ export class SlotBook {
   /** What was carried over for a slot; null for a slot that is this ledger's own. */
   carriedSlot(slot: string): CarriedSlot | null {
     return this.#carried.get(slot) ?? null;
+  }
+
+  /** Ids of carried slots, in the order in which they were carried. */
+  carriedIds(): Generator<string> {
+    return this.#carried.idsAfter(0);
   }
 
   get carried(): CarriedCounts {

@@ -26,6 +26,8 @@ export type LiveSnapshot = Readonly<Omit<LiveSlot, 'queue' | 'rules'>>;
 export interface CarriedSlot {
   /** Number of the slot in the plan. */
   readonly index: number;
+  /** Position there of the last entry that closed it. */
+  readonly closedBy: number;
   /** Attempts that were started there. */
   readonly attempts: number;
   readonly outcome: DraftOf<'slot.carried'>['outcome'];

@@ -1,13 +1,14 @@
 import type { Digest } from '../core/digest.js';
 import type { Fault } from '../core/errors.js';
+import type { IdentifiedManifest } from './manifest.js';
 import type { Binding, Manifest } from './schema.js';
 import type { StoredManifest } from './workspace.js';
 
 /** The manifest and those that it was bound from, the youngest first. Ends where a parent is not in the workspace. */
-export function ancestry(stored: StoredManifest, all: readonly StoredManifest[]): readonly StoredManifest[] {
+export function ancestry<M extends IdentifiedManifest>(stored: M, all: readonly M[]): readonly M[] {
   const byDigest = new Map(all.map((one) => [one.digest, one]));
-  const chain: StoredManifest[] = [];
-  for (let at: StoredManifest | undefined = stored; at !== undefined; ) {
+  const chain: M[] = [];
+  for (let at: M | undefined = stored; at !== undefined; ) {
     chain.push(at);
     const { parent }: Manifest = at.manifest;
     // A digest can't name its own descendant, so the chain ends.

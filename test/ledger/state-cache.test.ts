@@ -309,7 +309,12 @@ describe('a ledger that carries slots of a superseded plan', () => {
     for (const [i, outcome] of outcomes.entries()) {
       const { id } = slotAt(i);
       const { index } = kept?.fold.slots.carriedSlot(id) ?? {};
-      expect(kept?.fold.slots.carriedSlot(id)).toEqual({ index, attempts: attempts[i], outcome });
+      expect(kept?.fold.slots.carriedSlot(id)).toEqual({
+        index,
+        closedBy: i,
+        attempts: attempts[i],
+        outcome,
+      });
       expect(kept?.fold.slots.state(id)).toEqual(whole.fold.slots.state(id));
       expect(kept?.fold.slots.key(id)).toMatchObject({ task: slotAt(i).task, rep: slotAt(i).rep });
     }

@@ -18,7 +18,7 @@ import type { Findings } from '../finding.js';
 import type { LedgerAudit } from '../ledger-audit.js';
 import type { ObjectShelf } from '../objects.js';
 import type { ReportFile } from '../report-audit.js';
-import type { AuditSource, BundleFacts, Surroundings } from '../source.js';
+import type { AuditSource, BundleFacts, PredecessorSource, Surroundings } from '../source.js';
 import { type BundleManifest, checkLineage, readManifests } from './bundle-manifests.js';
 import type { BundleFiles } from './files.js';
 import { openFolder } from './folder-files.js';
@@ -26,7 +26,7 @@ import { checkFiles, checkStatements, MAX_INDEX_BYTES, type ReadIndex, readIndex
 import { ENTRIES_FILE, INDEX_FILE, LEDGER_PART, noteSize, SQLITE_FILE } from './layout.js';
 import { LedgerPart } from './ledger-part.js';
 import type { Disclosed } from './pack-objects.js';
-import { auditPredecessors } from './predecessors.js';
+import { BundlePredecessors } from './predecessors.js';
 import { readWhole } from './region.js';
 import { checkSqlite } from './sqlite-check.js';
 import { openTar } from './tar-files.js';
@@ -64,6 +64,8 @@ class BundleSource implements AuditSource {
   readonly ledgerName: string;
   readonly ledger: LedgerPart;
   readonly lineage: readonly IdentifiedManifest[];
+  /** A bundle holds what a plan rests on, and not what followed. */
+  readonly successor = null;
   readonly notes: readonly NoteFile[];
   readonly attestations: Attestations;
   readonly reports: readonly ReportFile[];
@@ -73,12 +75,14 @@ class BundleSource implements AuditSource {
   readonly #index: ReadIndex;
   readonly #digests: ReadonlyMap<string, Digest>;
   readonly #manifests: ReadonlyMap<Digest, BundleManifest>;
+  readonly #predecessors: BundlePredecessors;
 
   constructor(files: BundleFiles, findings: Findings, disclosed?: Disclosed) {
     this.#files = files;
     this.#index = readIndex(files, findings);
     this.#digests = checkFiles(files, this.#index.index, findings);
     this.#manifests = readManifests(files, findings);
+    this.#predecessors = new BundlePredecessors(files, this.#manifests);
     this.ledger = new LedgerPart(files, LEDGER_PART, findings, disclosed);
     this.identified = this.#identify(findings);
     this.manifestFile = this.identified === null ? '' : manifestFileName(this.identified);
@@ -106,17 +110,21 @@ class BundleSource implements AuditSource {
 
   conclude(audit: LedgerAudit, shelf: ObjectShelf, findings: Findings): Surroundings {
     this.ledger.conclude(shelf);
-    const before = auditPredecessors(this.#files, audit, this.#manifests, findings);
+    const before = this.#predecessors.conclude(findings);
     const { index } = this.#index;
     if (index !== null) {
       const opened = this.ledger.opening();
       const { head } = audit;
-      const redacted = this.ledger.redacted + before.redacted;
+      const redacted = this.ledger.redacted + before;
       const actual = { manifest: opened?.manifest ?? null, id: opened?.ledger ?? null, head, redacted };
       checkStatements(index, actual, findings);
     }
     this.#checkCopy(findings);
-    return { remarks: before.remarks, grown: false };
+    return { remarks: [], grown: false };
+  }
+
+  predecessor(manifest: Digest, findings: Findings): PredecessorSource | null {
+    return this.#predecessors.open(manifest, findings);
   }
 
   close(): void {

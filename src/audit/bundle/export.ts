@@ -14,6 +14,7 @@ import { buildReport } from '../../report/build.js';
 import { reportInput } from '../../report/input.js';
 import { renderReport } from '../../report/render.js';
 import { BundleFolder } from './bundle-folder.js';
+import { writePredecessors } from './export-predecessors.js';
 import type { WrittenFile } from './hashed-file.js';
 import { isReportName, LEDGER_PART, noteSize } from './layout.js';
 import { Redaction, type RedactionChoice } from './redaction.js';
@@ -159,6 +160,7 @@ async function fill(
     },
     redaction,
   );
+  await writePredecessors(root, folder, snapshot.fold, manifests, redaction);
   const subjects = new Set(manifests.map(({ digest }) => digest));
   for (const [name, bytes] of await notesOf(snapshot)) {
     subjects.add(digestOf(bytes));
