@@ -1171,6 +1171,38 @@ def _check_pending(value):
         raise Refusal("a plan stands exactly where all task files are bound")
 
 
+def check_descent(manifest, member, other):
+    """Holds a manifest against the one that it names by `parent` or `supersedes`; raises Refusal."""
+    value, before = manifest.value, other.value
+    if value["sequence"] <= before["sequence"] or value["created"] < before["created"]:
+        raise Refusal("it is not later than the manifest that it names")
+    if member == "parent":
+        _check_child(manifest, other)
+        return
+    if value["name"] != before["name"] or value["revision"] <= before["revision"]:
+        raise Refusal("it is no later revision of the plan that it supersedes")
+    told, known = value["exposure"], before["exposure"]
+    if told is not None and known is not None:
+        fewer = told["slots_run"] < known["slots_run"] or told["settled"] < known["settled"]
+        if fewer or (known["unblinded"] and not told["unblinded"]):
+            raise Refusal("it tells of less exposure than the plan that it supersedes")
+
+
+def _check_child(manifest, parent):
+    """A manifest and its parent differ in what was added, and in nothing else."""
+    value, before = manifest.value, parent.value
+    same = ("protocol", "protocol_source", "supersedes", "reason", "exposure")
+    if any(canonical_text(value[name]) != canonical_text(before[name]) for name in same):
+        raise Refusal("it changes what its parent says")
+    if before["plan"] is not None and value["plan"] != before["plan"]:
+        raise Refusal("it has another plan than its parent")
+    if any(manifest.bindings.get(name) != binding for name, binding in parent.bindings.items()):
+        raise Refusal("it lacks a binding of its parent, or has another one")
+    for item, earlier in zip(value["pending_items"], before["pending_items"]):
+        if earlier["evidence"] is not None and item["evidence"] != earlier["evidence"]:
+            raise Refusal("an item is closed by other evidence than in its parent")
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Task files (docs/formats/protocol.md, Task files)
 # ---------------------------------------------------------------------------------------------------------------
@@ -1823,10 +1855,11 @@ def _condition_holds(name, wanted, signal):
 MAX_FILES = 100_000
 MAX_INDEX_SIZE = 64 * 2**20
 _NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+_ATTESTATION_NAME = "[0-9a-f]{16}\\.[0-9a-f]{8}\\.(?:dsse\\.json|tsq|tsr)"
 _BUNDLE_PATH = re.compile(
     "bundle\\.json|manifests/%s|ledger/(entries\\.jsonl|ledger\\.sqlite|objects\\.pack|task-ids\\.json)"
     "|predecessors/[0-9a-f]{32}/(entries\\.jsonl|objects\\.pack|task-ids\\.json)"
-    "|checkpoints/(0|[1-9][0-9]*)\\.note|attestations/%s|report/%s" % (_NAME, _NAME, _NAME)
+    "|checkpoints/(0|[1-9][0-9]{0,15})\\.note|attestations/%s|report/%s" % (_NAME, _ATTESTATION_NAME, _NAME)
 )
 
 
@@ -3435,12 +3468,23 @@ class LedgerAudit:
         stamps = entry["timestamps"]
         require(len(set(stamps)) == len(stamps) and not self._timestamps & set(stamps), "a time stamp named before")
         self._timestamps.update(stamps)
+        if not any(self.tally.attempts.values()):
+            self._check_tokens(stamps)
         require(entry["root"] == self.tree.root().hex(), "root is not that of the entries before", "CHECKPOINT_DIFFERS")
         if entry["note"] is not None:
             try:
                 self.checkpoints[self.size] = self._read_note(entry["note"])
             except Refusal as refusal:
                 raise Violation("CHECKPOINT_DIFFERS", "the note: %s" % refusal) from None
+
+    def _check_tokens(self, stamps):
+        for digest in stamps:
+            data = self.pack.read(digest)
+            try:
+                if data is not None:
+                    read_answer(data)
+            except Refusal as refusal:
+                raise Violation("ATTESTATION_INVALID", "%s: %s" % (digest, refusal)) from None
 
     def _read_note(self, written):
         note = parse_note(written.encode("utf-8"))
@@ -4202,6 +4246,194 @@ def signature_verdicts(note, origin, keys):
 
 
 # ---------------------------------------------------------------------------------------------------------------
+# Attestations: DSSE envelopes and RFC 3161 messages (docs/formats/attestations.md)
+# ---------------------------------------------------------------------------------------------------------------
+
+MAX_ENVELOPE_SIZE = 65_536
+MAX_QUERY_SIZE = 16_384
+MAX_ANSWER_SIZE = 1_000_000
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+MANIFEST_PREDICATE = "https://boundbook.dev/predicate/manifest/v1"
+REPORT_PREDICATE = "https://boundbook.dev/predicate/report/v1"
+_STATEMENT_HEAD = {
+    "_type": one_of("https://in-toto.io/Statement/v1"),
+    "subject": list_of(members({"name": text(), "digest": members({"sha256": HEX64})}), 1, 1),
+}
+_STATEMENT_FORM = by_member(
+    "predicateType",
+    {
+        MANIFEST_PREDICATE: members(
+            {
+                **_STATEMENT_HEAD,
+                "predicateType": text(),
+                "predicate": members(
+                    {
+                        "name": text(),
+                        "revision": integer(),
+                        "sequence": integer(),
+                        "execution_ready": boolean,
+                        "parent": nullable(DIGEST),
+                        "supersedes": nullable(DIGEST),
+                        "slots": nullable(_PLAN_FORM),
+                    }
+                ),
+            }
+        ),
+        REPORT_PREDICATE: members(
+            {
+                **_STATEMENT_HEAD,
+                "predicateType": text(),
+                "predicate": members(
+                    {
+                        "manifest": DIGEST,
+                        "ledger": members({"id": HEX32, "size": COUNT, "root": DIGEST}),
+                        "slots": members(
+                            {"planned": COUNT, "settled": COUNT, "unresolved": COUNT, "pending": COUNT}
+                        ),
+                        "unblinded": boolean,
+                    }
+                ),
+            }
+        ),
+    },
+)
+_ENVELOPE_FORM = members(
+    {
+        "payload": text(),
+        "payloadType": one_of(PAYLOAD_TYPE),
+        "signatures": list_of(members({"keyid": text(), "sig": text()}), 1),
+    }
+)
+
+
+class Envelope:
+    """A DSSE envelope around a statement: the statement, what was signed, and (key id, signature bytes)."""
+
+    def __init__(self, data):
+        envelope = parse_json(data)
+        problem = _ENVELOPE_FORM(envelope)
+        if problem:
+            raise Refusal(problem.lstrip(": "))
+        payload = _decode_base64(envelope["payload"])
+        self.statement = parse_canonical(payload)
+        problem = _STATEMENT_FORM(self.statement)
+        if problem:
+            raise Refusal("the statement: %s" % problem.lstrip(": "))
+        head = "DSSEv1 %d %s %d " % (len(PAYLOAD_TYPE), PAYLOAD_TYPE, len(payload))
+        self.message = head.encode("ascii") + payload
+        self.signatures = [(item["keyid"], _decode_base64(item["sig"])) for item in envelope["signatures"]]
+        self.subject = self.statement["subject"][0]["digest"]["sha256"]
+
+    def signers(self, keys):
+        """The keys that signed, and whether a signature that claims to be by one of the keys is by none."""
+        found, false_claim = [], False
+        for key_id, signature in self.signatures:
+            made = [key for key in keys if verify_ed25519(key.public_key, self.message, signature)]
+            claimed = any(key_id == "%s+%s" % (key.name, note_key_id(key.name, key.blob).hex()) for key in keys)
+            found += made
+            false_claim = false_claim or (claimed and not made)
+        return found, false_claim
+
+
+def manifest_predicate(manifest):
+    """What a statement about a manifest has to say."""
+    names = ("name", "revision", "sequence", "execution_ready", "parent", "supersedes")
+    return {**{name: manifest.value[name] for name in names}, "slots": manifest.value["plan"]}
+
+
+def report_predicate(report):
+    """What a statement about a report has to say; None when the report has not the form."""
+    try:
+        return {
+            "manifest": report["manifest"]["digest"],
+            "ledger": {
+                "id": report["ledger"]["name"],
+                "size": report["ledger"]["entries"],
+                "root": "sha256:" + report["ledger"]["root"],
+            },
+            "slots": report["coverage"]["total"],
+            "unblinded": report["visibility"] != "blinded",
+        }
+    except (KeyError, TypeError):
+        return None
+
+
+_SHA256_OID = bytes.fromhex("0609608648016503040201")
+_SIGNED_DATA_OID = bytes.fromhex("06092a864886f70d010702")
+_TST_INFO_OID = bytes.fromhex("060b2a864886f70d0109100104")
+_INTEGER, _OCTETS, _OID, _SEQUENCE, _TAGGED_0 = 0x02, 0x04, 0x06, 0x30, 0xA0
+
+
+def _der_items(data):
+    """The DER values that stand one after another, as (tag, content, whole)."""
+    items, position = [], 0
+    while position < len(data):
+        tag, start = data[position], position
+        if tag & 0x1F == 0x1F or position + 2 > len(data):
+            raise Refusal("no DER")
+        length, position = data[position + 1], position + 2
+        if length >= 0x80:
+            count = length & 0x7F
+            if not 1 <= count <= 4 or position + count > len(data):
+                raise Refusal("no DER")
+            length = int.from_bytes(data[position : position + count], "big")
+            position += count
+        if position + length > len(data):
+            raise Refusal("DER that is cut short")
+        items.append((tag, data[position : position + length], data[start : position + length]))
+        position += length
+    return items
+
+
+def _der_sequence(data):
+    """The items of the one sequence that data is."""
+    items = _der_items(data)
+    if len(items) != 1 or items[0][0] != _SEQUENCE:
+        raise Refusal("not one DER sequence")
+    return _der_items(items[0][1])
+
+
+def _expect(items, position, tag):
+    if position >= len(items) or items[position][0] != tag:
+        raise Refusal("not the form of RFC 3161")
+    return items[position]
+
+
+def _imprint(item):
+    """Digest in a MessageImprint over SHA-256."""
+    parts = _der_sequence(item[2])
+    algorithm = _der_items(_expect(parts, 0, _SEQUENCE)[1])
+    if not algorithm or algorithm[0][2] != _SHA256_OID or len(_expect(parts, 1, _OCTETS)[1]) != 32:
+        raise Refusal("not over a SHA-256 digest")
+    return parts[1][1].hex()
+
+
+def read_query(data):
+    """(digest, nonce or None) of a TimeStampReq."""
+    items = _der_sequence(data)
+    _expect(items, 0, _INTEGER)
+    nonces = [item[1] for item in items[2:] if item[0] == _INTEGER]
+    return _imprint(_expect(items, 1, _SEQUENCE)), nonces[0] if nonces else None
+
+
+def read_answer(data):
+    """(digest, nonce or None) of a TimeStampResp, or of a bare token."""
+    items = _der_sequence(data)
+    if items and items[0][0] == _SEQUENCE:
+        items = _der_sequence(_expect(items, 1, _SEQUENCE)[2])
+    if _expect(items, 0, _OID)[2] != _SIGNED_DATA_OID:
+        raise Refusal("no signed data")
+    signed = _der_sequence(_expect(items, 1, _TAGGED_0)[1])
+    content = _der_items(_expect(signed, 2, _SEQUENCE)[1])
+    if _expect(content, 0, _OID)[2] != _TST_INFO_OID:
+        raise Refusal("no time stamp")
+    octets = _der_items(_expect(content, 1, _TAGGED_0)[1])
+    info = _der_sequence(_expect(octets, 0, _OCTETS)[1])
+    nonces = [item[1] for item in info[5:] if item[0] == _INTEGER]
+    return _imprint(_expect(info, 2, _SEQUENCE)), nonces[0] if nonces else None
+
+
+# ---------------------------------------------------------------------------------------------------------------
 # Bundles (docs/formats/bundle.md)
 # ---------------------------------------------------------------------------------------------------------------
 
@@ -4348,10 +4580,21 @@ class BundleAudit:
             if manifest is None:
                 self._find("manifests", "%s is not there" % digest)
                 continue
-            value = manifest.value
-            waiting += [other for other in (value["parent"], value["supersedes"]) if other is not None]
+            for member in ("parent", "supersedes"):
+                named = manifest.value[member]
+                if named is not None:
+                    waiting.append(named)
+                    self._check_descent(manifest, member, self.manifests.get(named))
         for digest in set(self.manifests) - reached:
             self._find("manifests", "%s is not named by the manifest or one before it" % digest)
+
+    def _check_descent(self, manifest, member, other):
+        if other is None:
+            return
+        try:
+            check_descent(manifest, member, other)
+        except Refusal as refusal:
+            self._find("manifests", "%s: %s" % (manifest.digest, refusal), "LINEAGE_BROKEN")
 
     # ledgers
 
@@ -4498,7 +4741,57 @@ class BundleAudit:
     def _check_attestations(self):
         for path in sorted(self.source.sizes):
             if path.startswith("attestations/"):
-                self.outcome.skip("an attestation")
+                try:
+                    self._check_attestation(path)
+                except Refusal as refusal:
+                    self._find(path, str(refusal), "ATTESTATION_INVALID")
+
+    def _check_attestation(self, path):
+        if path.endswith(".dsse.json"):
+            envelope = Envelope(read_file(self.source, path, MAX_ENVELOPE_SIZE))
+            subject = envelope.subject
+            self._check_statement(path, envelope)
+        elif path.endswith(".tsq"):
+            subject, _ = read_query(read_file(self.source, path, MAX_QUERY_SIZE))
+        else:
+            subject, nonce = read_answer(read_file(self.source, path, MAX_ANSWER_SIZE))
+            query = path[:-1] + "q"
+            if query in self.source.sizes:
+                self._check_query_of(query, subject, nonce)
+            self.outcome.skip("a time stamp")
+        if path.split("/")[1][:16] != subject[:16]:
+            raise Refusal("its name is that of another subject")
+
+    def _check_query_of(self, query, subject, nonce):
+        try:
+            asked = read_query(read_file(self.source, query, MAX_QUERY_SIZE))
+        except Refusal:
+            return
+        if asked != (subject, nonce):
+            raise Refusal("not the answer to its query")
+
+    def _check_statement(self, path, envelope):
+        """An envelope over a manifest or the report."""
+        expected = self._statements().get(envelope.subject)
+        if expected is None:
+            return
+        signers, false_claim = envelope.signers(self.keys)
+        if false_claim:
+            self._find(path, "a signature that claims a trusted key is by none", "SIGNATURE_FALSE")
+        if not signers:
+            self.outcome.skip("a signed statement: no key that was given made a signature")
+        elif (envelope.statement["predicateType"], envelope.statement["predicate"]) != expected:
+            self._find(path, "it says something else than the file", "STATEMENT_DIFFERS")
+
+    def _statements(self):
+        """By digest of a file, the predicate type and predicate that a statement about it has."""
+        found = {
+            digest[7:]: (MANIFEST_PREDICATE, manifest_predicate(manifest)) for digest, manifest in self.manifests.items()
+        }
+        report = self.index["files"].get("report/report.json")
+        if report is not None and self._report is not None:
+            found[report["digest"][7:]] = (REPORT_PREDICATE, report_predicate(self._report))
+        return found
 
     # the end
 
