@@ -209,6 +209,7 @@ def parse_canonical(data):
 
 
 _SIGNED_EXPONENT = re.compile(rb"[0-9]e[+-]")
+_PLAIN_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, check_circular=False)
 
 
 def _plain_json(value, data):
@@ -216,7 +217,7 @@ def _plain_json(value, data):
     text keys sort alike, and doubles print alike unless Python takes an exponent. It is far faster."""
     if not data.isascii() or _SIGNED_EXPONENT.search(data):
         return None
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode("utf-8", "replace")
+    return _PLAIN_WRITER.encode(value).encode("utf-8", "replace")
 
 
 # ---------------------------------------------------------------------------------------------------------------

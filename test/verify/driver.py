@@ -1,6 +1,8 @@
 """Calls functions of verify/boundbook_verify.py for the tests: a JSON list of [function, arguments] on standard
 input, a JSON list of {"value": …} or {"refused": …} on standard output. Bytes travel as {"hex": …}."""
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -55,7 +57,16 @@ def find_pattern(source, subjects):
     return [pattern.found_in(subject) for subject in subjects]
 
 
+def verify(*arguments):
+    """Exit status and document of a run on a bundle; a fault of the program fails the test that asked for it."""
+    out, said = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stderr(said):
+        status = verifier.main([*arguments, "--json"], out)
+    return {"status": status, "said": said.getvalue(), "document": json.loads(out.getvalue() or "null")}
+
+
 FUNCTIONS = {
+    "verify": verify,
     "find_pattern": find_pattern,
     "open_note": open_note,
     "read_checkpoint": read_checkpoint,
