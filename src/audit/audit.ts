@@ -3,7 +3,7 @@ import type { WitnessPolicy } from '../ledger/witness-policy.js';
 import type { VerifierKey } from '../signing/keys.js';
 import { type AttestationVerdict, auditAttestations } from './attestation-audit.js';
 import { openBundleSource } from './bundle/bundle-source.js';
-import type { Disclosed } from './bundle/pack-objects.js';
+import { type DisclosedContents, Disclosure } from './bundle/disclosure.js';
 import { CheckpointAudit } from './checkpoint-audit.js';
 import { compareCommits, type GivenRepository } from './commits.js';
 import { Findings } from './finding.js';
@@ -17,7 +17,7 @@ import { auditReports, type ReportFile } from './report-audit.js';
 import type { CommitOrderVerdict } from './repository/commit-order.js';
 import type { AuditResult } from './result.js';
 import { isGenuine, type KnownCheckpoint, SinceCheck } from './since.js';
-import type { AuditSource } from './source.js';
+import type { AuditSource, Surroundings } from './source.js';
 import type { Authority } from './stamps.js';
 import { auditSuccession, type SuccessionVerdict } from './succession-audit.js';
 import { openWorkspaceSource } from './workspace-source.js';
@@ -41,8 +41,7 @@ export interface AuditOptions {
 }
 
 export interface BundleAuditOptions extends Omit<AuditOptions, 'ledger'> {
-  /** Gives the content of redacted objects that were disclosed. */
-  readonly disclosed?: Disclosed;
+  readonly disclosed?: DisclosedContents;
 }
 
 /**
@@ -73,7 +72,8 @@ export async function audit(
  */
 export async function auditBundle(path: string, options: BundleAuditOptions = {}): Promise<AuditResult> {
   const findings = new Findings();
-  const source = await openBundleSource(path, findings, options.disclosed);
+  const disclosure = options.disclosed === undefined ? null : new Disclosure(options.disclosed, findings);
+  const source = await openBundleSource(path, findings, disclosure);
   try {
     return await auditSource(source, options, findings);
   } finally {
@@ -126,7 +126,7 @@ export async function auditSource(
     { keys: options.keys ?? [], authority: options.authority ?? null },
   );
   const committed = await compareCommits(options.repository, source, reports, findings);
-  const { remarks, grown } = source.conclude(replayed, shelf, findings);
+  const beside = source.conclude(replayed, shelf, findings);
   const circumstances: Circumstances = {
     protocol: identified?.manifest.protocol ?? null,
     audit: replayed,
@@ -135,11 +135,13 @@ export async function auditSource(
     headGiven: options.head !== undefined || options.since !== undefined,
     sinceUnverified: !genuine,
     reportGiven: reports.length > 0,
-    grown,
+    grown: beside.grown,
+    redacted: shelf.redacted,
+    otherReports: source.bundle?.otherReports ?? [],
   };
   return conclude(source, replayed, findings, circumstances, {
     objects: shelf.size,
-    remarks: [...checkpoints.remarks, ...remarks],
+    beside: { ...beside, remarks: [...checkpoints.remarks, ...beside.remarks] },
     reports: compared,
     attested,
     committed,
@@ -172,7 +174,7 @@ function conclude(
   circumstances: Circumstances,
   extent: {
     readonly objects: number;
-    readonly remarks: readonly string[];
+    readonly beside: Surroundings;
     readonly reports: readonly string[];
     readonly attested: AttestationVerdict;
     readonly committed: CommitOrderVerdict;
@@ -202,14 +204,16 @@ function conclude(
       ...checkedLines(circumstances, extent.objects),
       ...extent.reports,
       ...extent.succession.checked,
+      ...extent.beside.checked,
       ...extent.attested.checked,
     ],
-    remarks: [...remarkLines(ledger), ...extent.succession.remarks, ...extent.remarks],
+    remarks: [...remarkLines(ledger), ...extent.succession.remarks, ...extent.beside.remarks],
     order: [...orderLines(ledger), ...extent.attested.order, ...extent.committed.order],
     times: extent.attested.times,
     notChecked: [
       ...notCheckedLines(circumstances),
       ...extent.succession.notChecked,
+      ...extent.beside.notChecked,
       ...extent.attested.notChecked,
       ...extent.committed.notChecked,
     ],

@@ -40,6 +40,7 @@ export class EarlierLedgers {
         rows: (from?: number) => reader.rows(from),
         objects: new FolderObjects(reader),
         schemas: () => this.#schemas.get(digest) ?? new Map<string, Uint8Array>(),
+        taskIds: () => new Map(),
       };
       // What lies beside its entries is for an audit of that ledger by itself.
       return { manifest, name, ledger, conclude: () => undefined };

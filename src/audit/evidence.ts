@@ -1,36 +1,21 @@
 import type { FailureSignals } from '../attempts/signals.js';
 import { type Digest, digestOf } from '../core/digest.js';
-import { type AnswerGrader, gradeAnswer } from '../grading/answer.js';
-import { expectedTests } from '../grading/reference.js';
-import { answerReport } from '../grading/report.js';
-import type { ReportSchema } from '../grading/report-schema.js';
-import { faultText, validateReport } from '../grading/validate-report.js';
 import type { EntryOf } from '../ledger/entries.js';
 import type { OpenaiRunner, Protocol } from '../protocol/schema.js';
-import type { Work } from '../runner/adapters/adapter.js';
 import { readAnswer, type Usage } from '../runner/adapters/openai-answer.js';
 import { differences, shorten, shown } from './difference.js';
 import { contradictionIn } from './failed-answer.js';
 import type { Findings, Place } from './finding.js';
-import { Memo, REMEMBERED } from './memo.js';
+import { GradingCheck, type GradingSetting } from './grading-evidence.js';
 import type { ObjectShelf } from './objects.js';
-import { planKey } from './plan-key.js';
-import { RequestCheck, type RequestSetting } from './request-evidence.js';
+import type { PlannedWork } from './planned-work.js';
+import { RequestCheck } from './request-evidence.js';
+import { Unchecked } from './unchecked.js';
 
 const MAX_DIFFERENCES = 20;
 const MAX_DOUBTFUL = 1000;
 
-/** What grading a candidate comes to. */
-interface Grade {
-  readonly report: Digest;
-  readonly value: number;
-  readonly outcome: string;
-}
-
-export interface EvidenceSetting extends RequestSetting {
-  /** The declared report schema of a condition. */
-  readonly schemaOf: (condition: string) => ReportSchema | null;
-}
+export type EvidenceSetting = Omit<GradingSetting, 'unchecked'>;
 
 type StageEntry = EntryOf<'stage.finished'>;
 type Result<K extends StageEntry['result']['kind']> = Extract<StageEntry['result'], { kind: K }>;
@@ -42,27 +27,30 @@ type Result<K extends StageEntry['result']['kind']> = Extract<StageEntry['result
  */
 export class EvidenceCheck {
   readonly #protocol: Protocol;
-  readonly #schemaOf: (condition: string) => ReportSchema | null;
   readonly #shelf: ObjectShelf;
   readonly #findings: Findings;
   readonly #requests: RequestCheck;
-  readonly #grades = new Memo<Grade | null>(REMEMBERED);
-  #lastAnswer: { readonly candidate: Digest; readonly text: string } | null = null;
-  /** Values that were recomputed from candidates. */
-  regraded = 0;
+  readonly #grading: GradingCheck;
+  /** What redaction kept from being checked. */
+  readonly unchecked = new Unchecked();
   /** Failures of the connection under which a whole answer was kept: possible, and worth a look. */
   readonly doubtful: number[] = [];
 
   constructor(setting: EvidenceSetting) {
     this.#protocol = setting.protocol;
-    this.#requests = new RequestCheck(setting);
-    this.#schemaOf = setting.schemaOf;
+    this.#requests = new RequestCheck({ ...setting, unchecked: this.unchecked });
+    this.#grading = new GradingCheck({ ...setting, unchecked: this.unchecked });
     this.#shelf = setting.shelf;
     this.#findings = setting.findings;
   }
 
+  /** Values that were recomputed from candidates. */
+  get regraded(): number {
+    return this.#grading.regraded;
+  }
+
   /** Checks the request of a started attempt (P17, P18). */
-  request(entry: EntryOf<'attempt.started'>, work: Work): void {
+  request(entry: EntryOf<'attempt.started'>, work: PlannedWork): void {
     this.#requests.check(entry, work);
   }
 
@@ -72,20 +60,20 @@ export class EvidenceCheck {
    * @param work what the plan fixes for its slot; null when the slot is not known
    * @param candidate what was being graded, if anything was
    */
-  stage(entry: StageEntry, work: Work | null, candidate: Digest | null): void {
+  stage(entry: StageEntry, work: PlannedWork | null, candidate: Digest | null): void {
     const where = { seq: entry.seq, slot: entry.slot };
     const { result } = entry;
     this.#form(entry, where);
     if (work !== null) {
       this.#saysOfNoAnswer(entry, work, where);
       if (result.kind === 'candidate') this.#candidate(entry, result, work, where);
-      else if (result.kind === 'report') this.#report(result, work, where);
+      else if (result.kind === 'report') this.#grading.report(result, work, where);
       else this.#failure(entry, result, work, candidate, where);
     }
   }
 
   /** Only an answer says how it ended and what it cost; a process says how it ended. */
-  #saysOfNoAnswer(entry: StageEntry, { condition }: Work, where: Place): void {
+  #saysOfNoAnswer(entry: StageEntry, { condition }: PlannedWork, where: Place): void {
     const service = this.#protocol.runner.adapter === 'openai';
     if (service && entry.result.kind === 'candidate') return;
     const process = !service && (entry.stage === 'generate' || condition.grader.kind === 'report');
@@ -109,17 +97,18 @@ export class EvidenceCheck {
     }
   }
 
-  #candidate(entry: StageEntry, { candidate }: Result<'candidate'>, work: Work, where: Place): void {
+  #candidate(entry: StageEntry, { candidate }: Result<'candidate'>, work: PlannedWork, where: Place): void {
     const place = { ...where, pointer: '/result/candidate' };
     const { runner } = this.#protocol;
     const { response } = entry.objects;
     if (runner.adapter !== 'openai' || response === undefined) return;
     const bytes = this.#shelf.read(response, { ...where, pointer: '/objects/response' });
+    if (this.#shelf.isRedacted(response)) this.unchecked.add('candidate');
     if (bytes === null) return;
     const reading = readAnswer(bytes, runner.endpoint, work.model);
     const actual = reading.ok ? digestOf(reading.text) : null;
     if (reading.ok && actual === candidate) {
-      this.#lastAnswer = { candidate, text: reading.text };
+      this.#grading.answered(candidate, reading.text);
       this.#said(entry, reading.finishReason?.toWellFormed() ?? null, reading.usage, where);
       return;
     }
@@ -153,83 +142,11 @@ export class EvidenceCheck {
     }
   }
 
-  #report(result: Result<'report'>, work: Work, where: Place): void {
-    const { grader } = work.condition;
-    const named = { ...where, pointer: '/result/report' };
-    if (grader.kind === 'report') {
-      const report = this.#shelf.read(result.report, named);
-      if (report !== null) this.#commandReport(report, result, work, where);
-      return;
-    }
-    this.regraded++;
-    const place = { ...where, pointer: '/result/candidate' };
-    const grade = this.#grades.get(`${planKey(work)}\0${result.candidate}`, () =>
-      this.#grade(grader, result.candidate, work, place),
-    );
-    if (grade === null) return;
-    if (grade.report !== result.report) {
-      this.#findings.add({
-        code: 'REPORT_DIFFERS',
-        where: { ...where, pointer: '/result/report', object: result.report },
-        message: `grading the candidate gives the report ${grade.report} with reward ${grade.value}`,
-        evidence: {
-          expected: grade.report,
-          actual: result.report,
-          candidate: result.candidate,
-          outcome: grade.outcome,
-        },
-        outcome: true,
-      });
-    }
-    this.#value(result.value, grade.value, where);
-  }
-
-  /** Grades a candidate again; null when it is not there. */
-  #grade(grader: AnswerGrader, candidate: Digest, work: Work, where: Place): Grade | null {
-    const answer = this.#answerOf(candidate, where);
-    if (answer === null) return null;
-    const grade = gradeAnswer(grader, work.fields, answer);
-    const report = digestOf(answerReport(grader, work.slot.task, candidate, grade));
-    return { report, value: grade.value, outcome: grade.outcome };
-  }
-
-  /** The text of a candidate: mostly the one that was met just before, in the service's answer. */
-  #answerOf(candidate: Digest, where: Place): string | null {
-    if (this.#lastAnswer?.candidate === candidate) return this.#lastAnswer.text;
-    return this.#shelf.read(candidate, where)?.toString('utf8') ?? null;
-  }
-
-  #commandReport(report: Buffer, result: Result<'report'>, work: Work, where: Place): void {
-    const verdict = this.#validate(report, result.candidate, work);
-    if (verdict === null) return;
-    if (verdict.ok) this.#value(result.value, verdict.value, where);
-    else {
-      this.#findings.add({
-        code: 'REPORT_DIFFERS',
-        where: { ...where, pointer: '/result/report', object: result.report },
-        message: `the report is not valid: ${faultText(verdict.faults)}`,
-        evidence: verdict.faults.map(({ kind, message }) => ({ kind, message })),
-        outcome: true,
-      });
-    }
-  }
-
-  #value(actual: number, expected: number, where: Place): void {
-    if (actual === expected) return;
-    this.#findings.add({
-      code: 'VALUE_DIFFERS',
-      where: { ...where, pointer: '/result/value' },
-      message: `the entry says ${actual}, the report gives ${expected}`,
-      evidence: { expected, actual },
-      outcome: true,
-    });
-  }
-
   /** A failure that hides an answer or a report is the way to another try (P11, P13). */
   #failure(
     entry: StageEntry,
     { signals }: Result<'failure'>,
-    work: Work,
+    work: PlannedWork,
     candidate: Digest | null,
     where: Place,
   ): void {
@@ -242,6 +159,7 @@ export class EvidenceCheck {
           ? Buffer.alloc(0)
           : this.#shelf.read(response, { ...where, pointer: '/objects/response' });
       if (bytes !== null) this.#failedAnswer(bytes, signals, runner.endpoint, work.model, place);
+      else if (response !== undefined && this.#shelf.isRedacted(response)) this.unchecked.add('failure');
     }
     if (entry.stage === 'grade' && work.condition.grader.kind !== 'report') {
       // Plan and references were checked: grading an answer in this process cannot fail.
@@ -255,7 +173,8 @@ export class EvidenceCheck {
     }
     if (rejected === undefined || work.condition.grader.kind !== 'report') return;
     const bytes = this.#shelf.read(rejected, { ...where, pointer: '/objects/rejected_report' });
-    if (bytes === null || candidate === null || this.#validate(bytes, candidate, work)?.ok !== true) return;
+    if (this.#shelf.isRedacted(rejected)) this.unchecked.add('failure');
+    if (bytes === null || candidate === null || !this.#grading.validate(bytes, candidate, work).ok) return;
     this.#findings.add({
       code: 'FAILURE_DIFFERS',
       clause: 'P11',
@@ -285,18 +204,6 @@ export class EvidenceCheck {
     } else if (isWhole(signals, () => readAnswer(bytes, endpoint, model).ok)) {
       if (this.doubtful.length < MAX_DOUBTFUL) this.doubtful.push(where.seq ?? 0);
     }
-  }
-
-  #validate(report: Buffer, candidate: Digest, work: Work) {
-    const { grader } = work.condition;
-    if (grader.kind !== 'report') return null;
-    return validateReport(report, {
-      task: work.slot.task,
-      candidate,
-      tests: expectedTests(grader, work.fields),
-      reward: grader.reward,
-      schema: this.#schemaOf(this.#protocol.arms[work.slot.arm]?.condition ?? ''),
-    });
   }
 }
 

@@ -19,7 +19,7 @@ import type { Findings } from './finding.js';
 import { HeadCheck, type KnownHead } from './head.js';
 import type { ObjectShelf } from './objects.js';
 import { checkOpening, rebuildPlan, type SchemaShelf } from './plan.js';
-import type { RowSource } from './row-source.js';
+import type { LedgerSource, RowSource } from './row-source.js';
 import { checkSession } from './sessions.js';
 import type { SinceCheck } from './since.js';
 import { SlotEvidence } from './slot-evidence.js';
@@ -28,7 +28,7 @@ export interface LedgerAuditSetting {
   /** null when there is none that could be read; then only the chain is judged. */
   readonly manifest: IdentifiedManifest | null;
   readonly schemas: SchemaShelf | null;
-  readonly source: RowSource;
+  readonly source: RowSource & Pick<LedgerSource, 'taskIds'>;
   readonly shelf: ObjectShelf;
   readonly findings: Findings;
   readonly knownHead: KnownHead | null;
@@ -59,6 +59,8 @@ export interface LedgerAudit {
   /** null with {@link fold}. */
   readonly tasks: TaskSets | null;
   readonly evidence: EvidenceCheck | null;
+  /** Task sets of which the ids alone are at hand. */
+  readonly bareTaskSets: readonly string[];
   readonly clock: ClockCheck;
   /** By position. */
   readonly checkpoints: readonly CheckpointMark[];
@@ -106,6 +108,7 @@ class Replay {
   #tasks: TaskSets | null = null;
   #slots: SlotEvidence | null = null;
   #evidence: EvidenceCheck | null = null;
+  #bare: readonly string[] = [];
   #identity: LedgerIdentity | null = null;
   #leaf: Buffer | null = null;
   #rootThere: string | null = null;
@@ -155,6 +158,7 @@ class Replay {
       fold: this.#fold,
       tasks: this.#tasks,
       evidence: this.#evidence,
+      bareTaskSets: this.#bare,
       clock: this.#clock,
       checkpoints: this.#checkpoints.marks,
       firstTime: this.#firstTime,
@@ -209,7 +213,7 @@ class Replay {
 
   /** The first entry says what the rest is judged against. */
   #begin(entry: Entry): void {
-    const { manifest, schemas, shelf, findings } = this.#setting;
+    const { manifest, schemas, source, shelf, findings } = this.#setting;
     this.#firstTime = entry.time;
     if (manifest === null) return;
     const { created } = manifest.manifest;
@@ -223,14 +227,15 @@ class Replay {
       return;
     }
     checkOpening(entry, manifest, findings);
-    const plan = rebuildPlan(entry, manifest, shelf, findings);
+    const plan = rebuildPlan(entry, manifest, shelf, source.taskIds(), findings);
     if (plan === null) return;
     const { protocol } = plan.context;
+    this.#bare = [...plan.tasks.bare].sort();
     const schemaOf = (condition: string) => schemas?.of(condition) ?? null;
     this.#fold = new LedgerFold(plan.context);
     this.#tasks = plan.tasks;
     this.#evidence = new EvidenceCheck({ protocol, schemaOf, shelf, findings });
-    this.#slots = new SlotEvidence(protocol, plan.tasks.tasks, this.#fold, this.#evidence, findings);
+    this.#slots = new SlotEvidence(protocol, plan.tasks, this.#fold, this.#evidence, findings);
   }
 }
 

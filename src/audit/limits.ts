@@ -1,10 +1,12 @@
 import type { Digest } from '../core/digest.js';
 import type { NotedDeviation } from '../ledger/fold.js';
+import type { ObjectRole } from '../ledger/mentions.js';
 import type { Protocol } from '../protocol/schema.js';
 import { selectorText } from '../slots/selector.js';
 import type { CheckpointReach } from './checkpoint-audit.js';
 import type { LedgerAudit } from './ledger-audit.js';
 import type { SchemaShelf } from './plan.js';
+import { redactionLines } from './redaction-lines.js';
 
 /** What the facts at hand can and cannot show, in sentences. */
 
@@ -21,6 +23,10 @@ export interface Circumstances {
   readonly reportGiven: boolean;
   /** The ledger grew while it was audited. */
   readonly grown: boolean;
+  /** Redacted objects by what they are to the entries. */
+  readonly redacted: ReadonlyMap<ObjectRole, number>;
+  /** Reports beside the ledger that cannot be rebuilt. */
+  readonly otherReports: readonly string[];
 }
 
 /** What an audit of files cannot see, line by line (law 11). */
@@ -33,6 +39,8 @@ export function notCheckedLines({
   reportGiven,
   grown,
   audit,
+  redacted,
+  otherReports,
 }: Circumstances): string[] {
   const lines = [
     headGiven
@@ -66,6 +74,8 @@ export function notCheckedLines({
       `whether reports of the condition ${condition} pass its schema: the bound file is not at hand`,
     );
   }
+  lines.push(...redactionLines(audit, redacted));
+  for (const report of otherReports) lines.push(`${report}: not in a form that can be rebuilt`);
   if (grown) lines.push('what was recorded while this audit ran, and folders in work/');
   if (!reportGiven) lines.push('any report: none was given (--report FILE)');
   return lines;
@@ -157,8 +167,8 @@ function noteLine({ seq, time, text, selector, slots, afterUnblinding }: NotedDe
 }
 
 /** What was recomputed. */
-export function checkedLines({ audit, protocol }: Circumstances, objects: number): string[] {
-  const { head, fold, evidence, reach, extended } = audit;
+export function checkedLines({ audit, protocol, redacted }: Circumstances, objects: number): string[] {
+  const { head, fold, evidence, bareTaskSets, reach, extended } = audit;
   const lines = [`${head.size} entries: form, canonical bytes, positions, links, leaves, times, tree root`];
   if (reach.signed > 0)
     lines.push(`${reach.signed} signed checkpoints: what they say of the entries before them`);
@@ -177,12 +187,19 @@ export function checkedLines({ audit, protocol }: Circumstances, objects: number
   const { first, replacement, regrade } = fold.attempts;
   const { plan } = fold.context;
   lines.push(
-    `the plan of ${plan.count} slots from the task files (${plan.digest})`,
+    bareTaskSets.length === 0
+      ? `the plan of ${plan.count} slots from the task files (${plan.digest})`
+      : `the plan of ${plan.count} slots from the stated ids of tasks (${plan.digest})`,
     `${first} first attempts, ${replacement} replacements, ${regrade} regrades against the rules of the plan`,
-    protocol.runner.adapter === 'openai'
-      ? 'every request against the plan, every candidate against the answer that it came in'
-      : 'every request against the plan',
+    ...evidenceLines(protocol, redacted),
     counted(evidence?.regraded ?? 0, 'answers graded again'),
   );
   return lines;
+}
+
+function evidenceLines({ runner }: Protocol, redacted: ReadonlyMap<ObjectRole, number>): string[] {
+  const each = redacted.size === 0 ? 'every' : 'every other';
+  return runner.adapter === 'openai'
+    ? [`${each} request against the plan, ${each} candidate against the answer that it came in`]
+    : [`${each} request against the plan`];
 }

@@ -4,7 +4,8 @@ import { compileReportSchema, type ReportSchema } from '../grading/report-schema
 import type { EntryOf } from '../ledger/entries.js';
 import type { PlanContext } from '../ledger/plan-index.js';
 import { bindingOf, type IdentifiedManifest, type Manifest } from '../manifest/manifest.js';
-import { resolveTaskSets, type TaskSets, taskFiles } from '../protocol/tasks.js';
+import { type PartialTaskSets, resolvePartialTaskSets } from '../protocol/partial-tasks.js';
+import { resolveTaskSets, taskFiles } from '../protocol/tasks.js';
 import { planDigest } from '../slots/plan.js';
 import type { Findings } from './finding.js';
 import type { ObjectShelf } from './objects.js';
@@ -12,7 +13,7 @@ import type { ObjectShelf } from './objects.js';
 /** The plan as it follows from the manifest and the task files that the ledger kept. */
 export interface RebuiltPlan {
   readonly context: PlanContext;
-  readonly tasks: TaskSets;
+  readonly tasks: PartialTaskSets;
 }
 
 /** Checks what a ledger says it was opened for against the manifest (law 1, P10). */
@@ -72,24 +73,33 @@ function checkTaskObjects(opened: EntryOf<'ledger.opened'>, manifest: Manifest, 
 /**
  * Expands the plan from the task files that the ledger kept, and compares count and digest with the frozen ones.
  *
+ * @param stated ids of task files that may be redacted, by task set
  * @returns null when the tasks are not there or make no plan, which is then a finding
  */
 export function rebuildPlan(
   opened: EntryOf<'ledger.opened'>,
   { manifest, digest }: IdentifiedManifest,
   shelf: ObjectShelf,
+  stated: ReadonlyMap<string, readonly string[]>,
   findings: Findings,
 ): RebuiltPlan | null {
   const { protocol } = manifest;
   const files = new Map<string, Uint8Array>();
+  const ids = new Map<string, readonly string[]>();
   for (const { binding } of taskFiles(protocol)) {
     const object = opened.task_objects[binding];
     const bytes =
       object === undefined ? null : shelf.read(object, { seq: opened.seq, pointer: '/task_objects' });
+    const set = binding.slice('tasks/'.length);
+    const list = stated.get(set);
     if (bytes !== null) files.set(binding, bytes);
+    else if (object !== undefined && shelf.isRedacted(object) && list !== undefined) ids.set(set, list);
   }
   try {
-    const tasks = resolveTaskSets(protocol, files);
+    const tasks =
+      ids.size === 0
+        ? { ...resolveTaskSets(protocol, files), bare: new Set<string>() }
+        : resolvePartialTaskSets(protocol, files, ids);
     const plan = planDigest(protocol, tasks.ids);
     const frozen = manifest.plan;
     if (frozen?.count !== plan.count || frozen.digest !== plan.digest) {

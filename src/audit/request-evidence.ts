@@ -13,7 +13,8 @@ import { differences, shorten, shown } from './difference.js';
 import type { Findings } from './finding.js';
 import { Memo, REMEMBERED } from './memo.js';
 import type { ObjectShelf } from './objects.js';
-import { planKey } from './plan-key.js';
+import { type PlannedWork, planKey } from './planned-work.js';
+import type { Unchecked } from './unchecked.js';
 
 const MAX_DIFFERENCES = 20;
 
@@ -21,6 +22,7 @@ export interface RequestSetting {
   readonly protocol: Protocol;
   readonly shelf: ObjectShelf;
   readonly findings: Findings;
+  readonly unchecked: Unchecked;
 }
 
 /** Recomputes the requests of attempts from the plan. */
@@ -28,16 +30,18 @@ export class RequestCheck {
   readonly #protocol: Protocol;
   readonly #shelf: ObjectShelf;
   readonly #findings: Findings;
+  readonly #unchecked: Unchecked;
   readonly #requests = new Memo<readonly [string, string] | null>(REMEMBERED);
 
-  constructor({ protocol, shelf, findings }: RequestSetting) {
+  constructor({ protocol, shelf, findings, unchecked }: RequestSetting) {
+    this.#unchecked = unchecked;
     this.#protocol = protocol;
     this.#shelf = shelf;
     this.#findings = findings;
   }
 
   /** Checks the request of a started attempt (P17, P18). */
-  check(entry: EntryOf<'attempt.started'>, work: Work): void {
+  check(entry: EntryOf<'attempt.started'>, work: PlannedWork): void {
     const where = { seq: entry.seq, slot: entry.slot, pointer: '/request' };
     if ((entry.request === null) !== (entry.kind === 'regrade')) {
       const message =
@@ -46,8 +50,10 @@ export class RequestCheck {
     }
     if (entry.request === null) return;
     const bytes = this.#shelf.read(entry.request, where);
-    if (bytes === null) return;
-    const expected = this.#expectedRequest(entry, work, bytes);
+    const { fields } = work;
+    if (fields === null || this.#shelf.isRedacted(entry.request)) this.#unchecked.add('request');
+    if (bytes === null || fields === null) return;
+    const expected = this.#expectedRequest(entry, { ...work, fields }, bytes);
     if (digestOf(expected) === entry.request) return;
     const place = { ...where, object: entry.request };
     const found = parseOrNull(bytes);

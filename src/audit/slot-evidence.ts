@@ -2,24 +2,31 @@ import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import type { Entry, EntryOf } from '../ledger/entries.js';
 import type { LedgerFold } from '../ledger/fold.js';
+import type { PartialTaskSets } from '../protocol/partial-tasks.js';
 import type { Protocol } from '../protocol/schema.js';
-import type { Work } from '../runner/adapters/adapter.js';
-import { modelName, type Tasks } from '../runner/plan-queue.js';
+import { modelName } from '../runner/plan-queue.js';
 import { type Slot, samplingSeed } from '../slots/slot.js';
 import type { EvidenceCheck } from './evidence.js';
 import type { Findings } from './finding.js';
+import type { PlannedWork } from './planned-work.js';
 
 /** Brings every entry that names evidence together with what the plan fixes for its slot. */
 export class SlotEvidence {
   readonly #protocol: Protocol;
-  readonly #tasks: Tasks;
+  readonly #tasks: PartialTaskSets;
   readonly #fold: LedgerFold;
   readonly #check: EvidenceCheck;
   readonly #findings: Findings;
   /** Work of slots under way. */
-  readonly #open = new Map<string, Work>();
+  readonly #open = new Map<string, PlannedWork>();
 
-  constructor(protocol: Protocol, tasks: Tasks, fold: LedgerFold, check: EvidenceCheck, findings: Findings) {
+  constructor(
+    protocol: Protocol,
+    tasks: PartialTaskSets,
+    fold: LedgerFold,
+    check: EvidenceCheck,
+    findings: Findings,
+  ) {
     this.#protocol = protocol;
     this.#tasks = tasks;
     this.#fold = fold;
@@ -53,7 +60,7 @@ export class SlotEvidence {
     this.#check.request(entry, work);
   }
 
-  #workOf(slot: string): Work | null {
+  #workOf(slot: string): PlannedWork | null {
     const open = this.#open.get(slot);
     if (open !== undefined) return open;
     const key = this.#fold.slots.key(slot);
@@ -61,11 +68,13 @@ export class SlotEvidence {
   }
 
   /** @param seed as the entry has it, which the rules of the slot judge */
-  #work(slot: Slot, seed: number): Work | null {
+  #work(slot: Slot, seed: number): PlannedWork | null {
     const { arms, conditions, queues } = this.#protocol;
     const condition = conditions[arms[slot.arm]?.condition ?? ''];
-    const fields = this.#tasks.get(queues[slot.queue]?.tasks ?? '')?.get(slot.task)?.fields;
-    if (condition === undefined || fields === undefined) return null;
+    const set = queues[slot.queue]?.tasks ?? '';
+    const task = this.#tasks.tasks.get(set)?.get(slot.task);
+    if (condition === undefined || task === undefined) return null;
+    const fields = this.#tasks.bare.has(set) ? null : task.fields;
     return { slot, model: modelName(this.#protocol, slot), condition, fields, samplingSeed: seed };
   }
 

@@ -1,19 +1,12 @@
 import type { Digest } from '../core/digest.js';
 import type { NoteFile } from '../ledger/checkpoints.js';
 import type { Attestations } from '../manifest/attestations.js';
-import type { IdentifiedManifest, Manifest } from '../manifest/manifest.js';
+import type { IdentifiedManifest } from '../manifest/manifest.js';
 import type { Findings } from './finding.js';
 import type { LedgerAudit } from './ledger-audit.js';
-import type { ObjectShelf, ObjectSource } from './objects.js';
+import type { ObjectShelf } from './objects.js';
 import type { ReportFile } from './report-audit.js';
-import type { RowSource } from './row-source.js';
-
-/** One ledger, wherever it lies: a folder of a workspace, or a part of a bundle. Nothing about it is trusted. */
-export interface LedgerSource extends RowSource {
-  readonly objects: ObjectSource;
-  /** The report schemas that a manifest binds, by binding name, as far as they are at hand. */
-  schemas(manifest: Manifest): ReadonlyMap<string, Uint8Array>;
-}
+import type { LedgerSource } from './row-source.js';
 
 /** The ledger of a plan that another one supersedes (P22). */
 export interface PredecessorSource {
@@ -70,6 +63,8 @@ export interface BundleFacts {
 /** What was met beside the entries that is no finding. */
 export interface Surroundings {
   readonly remarks: readonly string[];
+  readonly checked: readonly string[];
+  readonly notChecked: readonly string[];
   /** The ledger grew while it was audited. */
   readonly grown: boolean;
 }

@@ -7,6 +7,7 @@ import type { Findings } from './finding.js';
 import { auditLedger, type LedgerAudit } from './ledger-audit.js';
 import { ObjectShelf } from './objects.js';
 import { SchemaShelf } from './plan.js';
+import { redactionLines } from './redaction-lines.js';
 import { checkSeal } from './seal-audit.js';
 import type { AuditSource, PredecessorSource } from './source.js';
 
@@ -57,7 +58,7 @@ function auditPredecessor(
   successor: IdentifiedManifest,
   carriedSize: number | null,
   findings: Findings,
-  verdict: { readonly checked: string[] },
+  verdict: { readonly checked: string[]; readonly notChecked: string[] },
 ): AuditedLedger {
   const { manifest, ledger, name } = part;
   const own = findings.within(name);
@@ -87,6 +88,7 @@ function auditPredecessor(
     own.add({ code: 'AMENDMENT_DIFFERS', where: {}, message });
     checkExposure(successor, manifest, audit.fold, findings);
   }
+  verdict.notChecked.push(...redactionLines(audit, shelf.redacted).map((line) => `${name}: ${line}`));
   verdict.checked.push(`the superseded ledger ${name}: its ${audit.head.size} entries, as those of this one`);
   return { manifest, audit, closings, rootCarried: audit.rootThere };
 }

@@ -51,6 +51,7 @@ export async function openWorkspaceSource(
       rows: (from) => reader.rows(from),
       objects: new FolderObjects(reader),
       schemas: () => schemas.get(identified?.digest ?? '') ?? new Map(),
+      taskIds: () => new Map(),
     },
     lineage,
     successor,
@@ -69,7 +70,7 @@ export async function openWorkspaceSource(
       const orphans = listOrphans(reader, shelf, found);
       const grown = reader.hasGrown(head.size);
       const foreign = grown ? [] : findWorkOrphans(workFolders, found);
-      return { remarks: [...orphans, ...foreign], grown };
+      return { remarks: [...orphans, ...foreign], checked: [], notChecked: [], grown };
     },
     close: () => {
       reader.close();

@@ -1,4 +1,4 @@
-import type { AuditOptions } from '../audit/audit.js';
+import type { AuditOptions, BundleAuditOptions } from '../audit/audit.js';
 import type { Authority } from '../audit/stamps.js';
 import type { CommandDefinition, OptionValue } from './command.js';
 
@@ -27,6 +27,13 @@ export const command: CommandDefinition = {
       flags: '--since <note>',
       description: 'a checkpoint from earlier: proves that the ledger continues it, or shows both notes',
     },
+    {
+      flags: '--object <path>',
+      description:
+        'disclosed content of a redacted object of a bundle, a file or a folder of files; repeatable',
+      repeatable: true,
+    },
+    { flags: '--salts <file>', description: 'salts that open the commitments of disclosed contents' },
     { flags: '--tsa-ca <pem>', description: 'root certificates of time-stamping authorities that count' },
     {
       flags: '--tsa-chain <pem>',
@@ -88,7 +95,10 @@ export const command: CommandDefinition = {
     const result =
       bundle === null
         ? await audit(root, selector, settings).catch((error: unknown) => noRunYet(error, ledger))
-        : await auditBundle(bundle, settings);
+        : await auditBundle(bundle, {
+            ...settings,
+            ...(await disclosedOption(root, options.object, options.salts)),
+          });
     return {
       text: renderAudit(result),
       json: toJson(result),
@@ -96,6 +106,25 @@ export const command: CommandDefinition = {
     };
   },
 };
+
+async function disclosedOption(
+  root: string,
+  objects: OptionValue,
+  salts: OptionValue,
+): Promise<Pick<BundleAuditOptions, 'disclosed'>> {
+  const { resolve } = await import('node:path');
+  const { readFileBounded } = await import('../core/files.js');
+  const { listOption, textOption } = await import('./options.js');
+  const { parseSalts, readDisclosed } = await import('../audit/bundle/disclosure.js');
+  const paths = listOption(objects, '--object').map((path) => resolve(root, path));
+  const saltFile = textOption(salts, '--salts');
+  if (paths.length === 0 && saltFile === undefined) return {};
+  const bytes =
+    saltFile === undefined
+      ? Buffer.alloc(0)
+      : await readFileBounded(resolve(root, saltFile), { maxBytes: MAX_SALTS_BYTES, allowEmpty: true });
+  return { disclosed: { files: await readDisclosed(paths), salts: parseSalts(bytes, saltFile ?? '') } };
+}
 
 /**
  * The path of a bundle, when that is what is meant: a folder that has an index or is written as a path, or a tar.
@@ -189,5 +218,6 @@ async function noRunYet(error: unknown, folder: string | undefined): Promise<nev
   });
 }
 
+const MAX_SALTS_BYTES = 256 * 1024 * 1024;
 const MAX_CERTIFICATE_BYTES = 4 * 1024 * 1024;
 const MAX_REPORT_BYTES = 256 * 1024 * 1024;

@@ -180,7 +180,7 @@ class Resolver {
 }
 
 /** A partition reports on tasks of its table's queue, so all of them must run there. */
-function checkPartitions(
+export function checkPartitions(
   protocol: Protocol,
   tasks: ReadonlyMap<string, ReadonlyMap<string, Task>>,
   faults: TaskFaults,

@@ -20,12 +20,12 @@ import type { ObjectShelf } from '../objects.js';
 import type { ReportFile } from '../report-audit.js';
 import type { AuditSource, BundleFacts, PredecessorSource, Surroundings } from '../source.js';
 import { type BundleManifest, checkLineage, readManifests } from './bundle-manifests.js';
+import type { Disclosure } from './disclosure.js';
 import type { BundleFiles } from './files.js';
 import { openFolder } from './folder-files.js';
 import { checkFiles, checkStatements, MAX_INDEX_BYTES, type ReadIndex, readIndex } from './index-audit.js';
 import { ENTRIES_FILE, INDEX_FILE, LEDGER_PART, noteSize, SQLITE_FILE } from './layout.js';
 import { LedgerPart } from './ledger-part.js';
-import type { Disclosed } from './pack-objects.js';
 import { BundlePredecessors } from './predecessors.js';
 import { readWhole } from './region.js';
 import { checkSqlite } from './sqlite-check.js';
@@ -47,11 +47,11 @@ const REBUILT = /\.(json|txt|md)$/;
 export async function openBundleSource(
   path: string,
   findings: Findings,
-  disclosed?: Disclosed,
+  disclosure: Disclosure | null = null,
 ): Promise<AuditSource> {
   const files = await openFiles(path);
   try {
-    return new BundleSource(files, findings, disclosed);
+    return new BundleSource(files, findings, disclosure);
   } catch (error) {
     files.close();
     throw error;
@@ -72,18 +72,20 @@ class BundleSource implements AuditSource {
   readonly workFolders = new Set<string>();
   readonly bundle: BundleFacts;
   readonly #files: BundleFiles;
+  readonly #disclosure: Disclosure | null;
   readonly #index: ReadIndex;
   readonly #digests: ReadonlyMap<string, Digest>;
   readonly #manifests: ReadonlyMap<Digest, BundleManifest>;
   readonly #predecessors: BundlePredecessors;
 
-  constructor(files: BundleFiles, findings: Findings, disclosed?: Disclosed) {
+  constructor(files: BundleFiles, findings: Findings, disclosure: Disclosure | null) {
+    this.#disclosure = disclosure;
     this.#files = files;
     this.#index = readIndex(files, findings);
     this.#digests = checkFiles(files, this.#index.index, findings);
     this.#manifests = readManifests(files, findings);
-    this.#predecessors = new BundlePredecessors(files, this.#manifests);
-    this.ledger = new LedgerPart(files, LEDGER_PART, findings, disclosed);
+    this.#predecessors = new BundlePredecessors(files, this.#manifests, disclosure);
+    this.ledger = new LedgerPart(files, LEDGER_PART, findings, disclosure);
     this.identified = this.#identify(findings);
     this.manifestFile = this.identified === null ? '' : manifestFileName(this.identified);
     this.ledgerName = this.manifestFile.replace(/\.json$/, '');
@@ -120,7 +122,9 @@ class BundleSource implements AuditSource {
       checkStatements(index, actual, findings);
     }
     this.#checkCopy(findings);
-    return { remarks: [], grown: false };
+    this.#disclosure?.conclude();
+    const said = this.#disclosure?.lines() ?? { checked: [], notChecked: [] };
+    return { ...said, remarks: [], grown: false };
   }
 
   predecessor(manifest: Digest, findings: Findings): PredecessorSource | null {

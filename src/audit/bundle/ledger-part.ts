@@ -9,11 +9,12 @@ import type { IdentifiedManifest } from '../../manifest/manifest.js';
 import { type Manifest, parseManifest } from '../../manifest/manifest.js';
 import { Findings } from '../finding.js';
 import type { Found, ObjectShelf, ObjectSource } from '../objects.js';
-import type { LedgerSource } from '../source.js';
+import type { LedgerSource } from '../row-source.js';
+import type { Disclosure } from './disclosure.js';
 import { EntriesFile } from './entries-file.js';
 import type { BundleFiles } from './files.js';
 import { ENTRIES_FILE, PACK_FILE, TASK_IDS_FILE } from './layout.js';
-import { type Disclosed, PackObjects } from './pack-objects.js';
+import { PackObjects } from './pack-objects.js';
 import { readWhole } from './region.js';
 
 const MAX_TASK_IDS_BYTES = 1024 * 1024 * 1024;
@@ -27,11 +28,12 @@ export class LedgerPart implements LedgerSource {
   readonly #findings: Findings;
   readonly #entries: EntriesFile;
   readonly #pack: PackObjects | null;
+  #taskIds: ReadonlyMap<string, readonly string[]> | null = null;
 
   /**
    * @throws {BoundbookError} BUNDLE_INVALID when it has no entries; FILE_UNREADABLE and the like.
    */
-  constructor(files: BundleFiles, part: string, findings: Findings, disclosed?: Disclosed) {
+  constructor(files: BundleFiles, part: string, findings: Findings, disclosure: Disclosure | null) {
     this.part = part;
     this.#files = files;
     this.#findings = findings;
@@ -42,7 +44,7 @@ export class LedgerPart implements LedgerSource {
       });
     }
     this.#entries = new EntriesFile(files.open(entries), findings);
-    this.#pack = openPack(files, part, findings, disclosed);
+    this.#pack = openPack(files, part, findings, disclosure);
     this.objects = this.#pack ?? NOTHING;
   }
 
@@ -73,6 +75,11 @@ export class LedgerPart implements LedgerSource {
 
   /** The ids of redacted task files, as the bundle states them; what is wrong with their form is a finding. */
   taskIds(): ReadonlyMap<string, readonly string[]> {
+    this.#taskIds ??= this.#readTaskIds();
+    return this.#taskIds;
+  }
+
+  #readTaskIds(): ReadonlyMap<string, readonly string[]> {
     const path = `${this.part}/${TASK_IDS_FILE}`;
     if (!this.#files.sizes.has(path)) return new Map();
     try {
@@ -100,7 +107,7 @@ export class LedgerPart implements LedgerSource {
   /** The manifest that the ledger keeps as an object; null when there is none that can be read. */
   keptManifest(): IdentifiedManifest | null {
     const opened = this.opening();
-    const pack = openPack(this.#files, this.part, new Findings());
+    const pack = openPack(this.#files, this.part, new Findings(), null);
     if (opened === null || pack === null) return null;
     try {
       const found = pack.take(opened.manifest_object);
@@ -111,9 +118,23 @@ export class LedgerPart implements LedgerSource {
     }
   }
 
-  /** Judges what the pack holds beside what was asked for. */
+  /** Judges what lies there beside what the entries asked for. */
   conclude(shelf: ObjectShelf): void {
     this.#pack?.conclude(shelf);
+    this.#checkTaskIds(shelf);
+  }
+
+  /** Ids are stated of exactly the redacted task files. */
+  #checkTaskIds(shelf: ObjectShelf): void {
+    const due = Object.entries(this.opening()?.task_objects ?? {})
+      .filter(([, digest]) => shelf.isRedacted(digest) || this.#pack?.isDisclosed(digest) === true)
+      .map(([binding]) => binding.slice('tasks/'.length))
+      .sort();
+    const stated = [...this.taskIds().keys()].sort();
+    if (stated.join('\0') === due.join('\0')) return;
+    const message = `it states ids of ${stated.join(', ') || 'nothing'}; redacted are the files of ${due.join(', ') || 'nothing'}`;
+    const where = { file: `${this.part}/${TASK_IDS_FILE}` };
+    this.#findings.add({ code: 'BUNDLE_FORM', where, message });
   }
 
   /** Redacted records, once {@link conclude} was called. */
@@ -133,10 +154,10 @@ function openPack(
   files: BundleFiles,
   part: string,
   findings: Findings,
-  disclosed?: Disclosed,
+  disclosure: Disclosure | null,
 ): PackObjects | null {
   const path = `${part}/${PACK_FILE}`;
-  if (files.sizes.has(path)) return new PackObjects(files.open(path), findings, disclosed);
+  if (files.sizes.has(path)) return new PackObjects(files.open(path), findings, disclosure);
   findings.add({ code: 'BUNDLE_FORM', where: { file: path }, message: 'the bundle has no such file' });
   return null;
 }

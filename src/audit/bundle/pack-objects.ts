@@ -4,13 +4,11 @@ import { assertContent } from '../../ledger/objects.js';
 import { DigestTable } from '../digest-table.js';
 import type { Findings } from '../finding.js';
 import type { Found, ObjectShelf, ObjectSource } from '../objects.js';
+import type { Disclosure } from './disclosure.js';
 import { MAX_HEADER_BYTES, parseRecordHeader, type RecordHeader } from './pack-format.js';
 import { type Region, RegionCursor } from './region.js';
 
 const READ_AGAIN_BYTES = 1 << 16;
-
-/** Gives the content of a redacted object that was disclosed; null when it was not. */
-export type Disclosed = (header: RecordHeader) => Buffer | null;
 
 /**
  * Reads an object pack in the order in which entries mention its objects, which is its own: one pass from its beginning
@@ -19,7 +17,8 @@ export type Disclosed = (header: RecordHeader) => Buffer | null;
 export class PackObjects implements ObjectSource {
   readonly #region: Region;
   readonly #findings: Findings;
-  readonly #disclosed: Disclosed;
+  readonly #disclosure: Disclosure | null;
+  readonly #disclosed = new Set<Digest>();
   readonly #cursor: RegionCursor;
   /** Places of records that were passed over. */
   readonly #strays = new DigestTable();
@@ -30,16 +29,21 @@ export class PackObjects implements ObjectSource {
   #broken = false;
   #redacted = 0;
 
-  constructor(region: Region, findings: Findings, disclosed: Disclosed = () => null) {
+  constructor(region: Region, findings: Findings, disclosure: Disclosure | null) {
     this.#region = region;
     this.#findings = findings;
-    this.#disclosed = disclosed;
+    this.#disclosure = disclosure;
     this.#cursor = new RegionCursor(region);
   }
 
   /** Redacted records that were met so far; all of them after {@link conclude}. */
   get redacted(): number {
     return this.#redacted;
+  }
+
+  /** Whether an object's record is redacted although its content was disclosed. */
+  isDisclosed(digest: Digest): boolean {
+    return this.#disclosed.has(digest);
   }
 
   /** The bytes of a report schema, which lie before all objects; null when the next record is another one. */
@@ -132,7 +136,8 @@ export class PackObjects implements ObjectSource {
 
   #deliver(digest: Digest, header: RecordHeader, place: number, content: () => Buffer | null): Found {
     if (header.commitment !== null) {
-      const bytes = this.#disclosed(header);
+      const bytes = this.#disclosure?.contentOf(header) ?? null;
+      if (bytes !== null) this.#disclosed.add(digest);
       return bytes === null ? { state: 'redacted' } : { state: 'here', bytes, at: place };
     }
     const bytes = content();

@@ -2,6 +2,7 @@ import type { Digest } from '../../core/digest.js';
 import type { Findings } from '../finding.js';
 import type { PredecessorSource } from '../source.js';
 import type { BundleManifest } from './bundle-manifests.js';
+import type { Disclosure } from './disclosure.js';
 import type { BundleFiles } from './files.js';
 import { ENTRIES_FILE, predecessorPart } from './layout.js';
 import { LedgerPart } from './ledger-part.js';
@@ -10,9 +11,15 @@ import { LedgerPart } from './ledger-part.js';
 export class BundlePredecessors {
   readonly #files: BundleFiles;
   readonly #manifests: ReadonlyMap<Digest, BundleManifest>;
+  readonly #disclosure: Disclosure | null;
   readonly #opened = new Map<string, LedgerPart>();
 
-  constructor(files: BundleFiles, manifests: ReadonlyMap<Digest, BundleManifest>) {
+  constructor(
+    files: BundleFiles,
+    manifests: ReadonlyMap<Digest, BundleManifest>,
+    disclosure: Disclosure | null,
+  ) {
+    this.#disclosure = disclosure;
     this.#files = files;
     this.#manifests = manifests;
   }
@@ -25,7 +32,7 @@ export class BundlePredecessors {
       if (this.#opened.has(id) || !this.#files.sizes.has(`${predecessorPart(id)}/${ENTRIES_FILE}`)) continue;
       const name = predecessorPart(id);
       const own = findings.within(name);
-      const ledger = new LedgerPart(this.#files, name, own);
+      const ledger = new LedgerPart(this.#files, name, own, this.#disclosure);
       const opened = ledger.opening();
       if (opened?.manifest !== digest) continue;
       this.#opened.set(id, ledger);

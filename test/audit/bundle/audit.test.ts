@@ -1,21 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { audit, auditBundle } from '../../../src/audit/audit.js';
 import { type Exported, exportBundle } from '../../../src/audit/bundle/export.js';
 import { makeSmallBook, type SmallBook } from '../../support/small-book.js';
-
-const folders: string[] = [];
-afterAll(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
-
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'boundbook-bundle-'));
-  folders.push(folder);
-  return folder;
-}
+import { temporaryFolder } from './support.js';
 
 let book: SmallBook;
 let exported: Exported;

@@ -1,23 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { audit } from '../../../src/audit/audit.js';
 import { exportBundle } from '../../../src/audit/bundle/export.js';
 import { digestOf } from '../../../src/core/digest.js';
 import { filesBelow, LooseBundle } from '../../support/loose-bundle.js';
 import { makeSmallBook } from '../../support/small-book.js';
-
-const folders: string[] = [];
-afterAll(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
-
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'boundbook-bundle-'));
-  folders.push(folder);
-  return folder;
-}
+import { temporaryFolder } from './support.js';
 
 test('the small book is lawful, and two exports of it are the same bytes', async () => {
   const [a, b] = [await makeSmallBook(temporaryFolder()), await makeSmallBook(temporaryFolder())];
