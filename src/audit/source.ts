@@ -1,5 +1,5 @@
 import type { Digest } from '../core/digest.js';
-import type { NoteFile } from '../ledger/checkpoints.js';
+import type { NoteFile } from '../ledger/note-files.js';
 import type { Attestations } from '../manifest/attestations.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
 import type { Findings } from './finding.js';

@@ -3,7 +3,7 @@ import { BoundbookError } from '../core/errors.js';
 import { readFileBounded } from '../core/files.js';
 import { anchorPath } from '../ledger/anchor.js';
 import { LEDGER_FOLDER } from '../ledger/book.js';
-import { readNotes } from '../ledger/checkpoints.js';
+import { readNotes } from '../ledger/note-files.js';
 import { loadAttestations } from '../manifest/attestations.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
 import { EarlierLedgers } from './earlier-ledgers.js';

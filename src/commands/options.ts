@@ -54,3 +54,26 @@ export function shardOption(value: OptionValue): { index: number; count: number 
 export function usageError(message: string, hint: string): BoundbookError {
   return new BoundbookError('USAGE', message, { hint });
 }
+
+/**
+ * Which of the things that a verb can do is asked for; null for what it does without such a flag.
+ *
+ * @param modes for each flag that asks for something, and for `plain`, the further flags that go with it
+ * @throws {BoundbookError} USAGE for two of them, and for a flag that does not go with it
+ */
+export function modeOf(
+  options: Readonly<Record<string, OptionValue>>,
+  modes: Readonly<Record<string, readonly string[]>>,
+): string | null {
+  const isGiven = (flag: string) => options[flag] !== undefined;
+  const [mode = null, other] = Object.keys(modes).filter(isGiven);
+  if (other !== undefined) throw usageError(`--${mode} and --${other} are two things`, 'Give one of them.');
+  const taken = modes[mode ?? 'plain'] ?? [];
+  const further = new Set(Object.values(modes).flat());
+  const surplus = [...further].find((flag) => isGiven(flag) && !taken.includes(flag));
+  if (surplus === undefined) return mode;
+  throw usageError(
+    `--${surplus} does not go with ${mode === null ? 'this' : `--${mode}`}`,
+    '--help says what it goes with.',
+  );
+}

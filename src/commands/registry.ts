@@ -2,6 +2,7 @@ import { command as amend } from './amend.js';
 import { command as audit } from './audit.js';
 import { command as bind } from './bind.js';
 import { command as check } from './check.js';
+import { command as checkpoint } from './checkpoint.js';
 import type { CommandDefinition } from './command.js';
 import { command as exportBundle } from './export.js';
 import { command as freeze } from './freeze.js';
@@ -31,6 +32,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   keygen,
   verify,
   run,
+  checkpoint,
   status,
   show,
   note,

@@ -5,22 +5,57 @@ import type { CommandDefinition } from './command.js';
 const NOTE = 'Outcomes are masked until `boundbook unblind`.';
 const MAX_TEXT = 100_000;
 
+/** What can be asked for, and the flags that go with it. */
+const MODES = {
+  plain: ['manifest'],
+  proof: ['manifest', 'out'],
+  verify: ['key', 'policy', 'entry'],
+} as const;
+
 export const command: CommandDefinition = {
   name: 'show',
-  args: '<what>',
-  summary: 'show an entry (by number), a slot or attempt with its history (by id), an object (by digest)',
+  args: '[what]',
+  summary:
+    'show an entry (by number), a slot or attempt with its history (by id), an object (by digest); prove what became of a slot',
   options: [
     { flags: '--manifest <manifest>', description: 'whose ledger, when the workspace has several plans' },
+    {
+      flags: '--proof',
+      description: 'of a slot: the proof that a signed checkpoint covers the entry that closed it',
+    },
+    { flags: '--out <file>', description: 'with --proof: where it goes (default: printed)' },
+    { flags: '--verify <proof>', description: 'verify such a proof, with no ledger at hand' },
+    {
+      flags: '--key <vkey>',
+      description: 'with --verify: public key that is trusted; may be repeated',
+      repeatable: true,
+    },
+    { flags: '--policy <file>', description: 'with --verify: whose cosignatures are required' },
+    {
+      flags: '--entry <file>',
+      description: 'with --verify: the entry, when the proof was written while outcomes were blinded',
+    },
   ],
   examples: [
     'boundbook show 0',
     'boundbook show f554e0b05e5e99bec897e2a7a47b8e85',
     'boundbook show sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --json',
+    'boundbook show --proof f554e0b05e5e99bec897e2a7a47b8e85 --out slot.tlog-proof',
+    'boundbook show --verify slot.tlog-proof --key example.org/eval+1c2d3e4f+AbC…',
   ],
-  run: async ([what = ''], options, context) => {
+  run: async ([what], options, context) => {
+    const { modeOf, textOption, usageError } = await import('./options.js');
+    const mode = modeOf(options, MODES);
+    if ((what === undefined) !== (mode === 'verify')) {
+      throw usageError(
+        'show takes either one thing to show or --verify PROOF',
+        'See `boundbook show --help`.',
+      );
+    }
+    if (what === undefined) return (await import('./show-proof.js')).showVerified(options, context);
+    if (mode === 'proof') return (await import('./show-proof.js')).showProof(what, options, context);
     const { openBook } = await import('../ledger/book.js');
     const { lookUp } = await import('../ledger/lookup.js');
-    const { textOption } = await import('./options.js');
     const book = await openBook(context.root, textOption(options.manifest, '--manifest'), 'read');
     try {
       const found = lookUp(book, what);

@@ -28,7 +28,7 @@ export type Found =
     };
 
 /** Names under which an entry refers to an object that shows no outcome. */
-const HARMLESS = /^(manifest|manifest_object|task_objects\..*|request|effective)$/;
+const HARMLESS = /^(manifest|manifest_object|task_objects\..*|request|effective|timestamps\..*)$/;
 
 /**
  * Finds an entry by its position, a slot or an attempt by its id, or an object by its digest.

@@ -5,7 +5,7 @@ import { BoundbookError } from '../core/errors.js';
 import { assertAnchored, readAnchor } from './anchor.js';
 import { type ChainFault, ChainVerifier, type LedgerRecord, type LedgerRow } from './chain.js';
 import { decodeEntry, MAX_BODY_BYTES } from './codec.js';
-import type { EntryType } from './entries.js';
+import type { Entry, EntryType } from './entries.js';
 import { CompactRange, HASH_BYTES } from './merkle.js';
 import { assertContent, ObjectFolder } from './objects.js';
 import { LEDGER_FILE } from './schema.js';
@@ -111,6 +111,15 @@ export class LedgerReader {
       if (record === null) throw damageOf(this.file, faults[0] ?? { seq: row.seq, what: 'unreadable' });
       yield record;
     }
+  }
+
+  /** The entry at a position; null when there is none. @throws {BoundbookError} LEDGER_DAMAGED. */
+  entryAt(seq: number): Entry | null {
+    const row = this.rowAt(seq);
+    if (row === null) return null;
+    const { record, faults } = new ChainVerifier({ size: seq, leaf: row.prev, time: null }).check(row);
+    if (record === null) throw damageOf(this.file, faults[0] ?? { seq, what: 'unreadable' });
+    return record.entry;
   }
 
   /**

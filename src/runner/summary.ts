@@ -1,7 +1,7 @@
 import type { JsonObject } from '../core/json.js';
 import type { Book } from '../ledger/book.js';
-import { notePath } from '../ledger/checkpoints.js';
 import type { EntryOf } from '../ledger/entries.js';
+import { notePath } from '../ledger/note-files.js';
 import type { StopCause } from './stop.js';
 
 /** What a session says at its end. Coverage and work, never an outcome by arm (law 8). */

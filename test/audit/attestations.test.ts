@@ -7,7 +7,8 @@ import { toJson } from '../../src/audit/result.js';
 import { canonicalText } from '../../src/core/canonical-json.js';
 import { type Digest, digestOf } from '../../src/core/digest.js';
 import { openBook, openOrCreateBook } from '../../src/ledger/book.js';
-import { readNotes, writeCheckpoint } from '../../src/ledger/checkpoints.js';
+import { writeCheckpoint } from '../../src/ledger/checkpoints.js';
+import { readNotes } from '../../src/ledger/note-files.js';
 import {
   attestationName,
   loadAttestations,

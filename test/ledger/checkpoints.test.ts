@@ -4,17 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { openBook } from '../../src/ledger/book.js';
 import { checkpointOf, verifyCheckpoint } from '../../src/ledger/checkpoint.js';
 import { checkpointFaults } from '../../src/ledger/checkpoint-entry.js';
-import {
-  decideCheckpoint,
-  healNotes,
-  notePath,
-  readNotes,
-  writeCheckpoint,
-  writeNote,
-} from '../../src/ledger/checkpoints.js';
+import { decideCheckpoint, healNotes, writeCheckpoint } from '../../src/ledger/checkpoints.js';
 import type { EntryDraft } from '../../src/ledger/entries.js';
 import { GroupCommitter } from '../../src/ledger/group-commit.js';
 import { CompactRange } from '../../src/ledger/merkle.js';
+import { notePath, readNotes, writeNote } from '../../src/ledger/note-files.js';
 import { toObject } from '../../src/ledger/objects.js';
 import {
   assertShortName,

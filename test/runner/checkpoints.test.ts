@@ -5,7 +5,7 @@ import type { CommandContext } from '../../src/commands/command.js';
 import { command as runCommand } from '../../src/commands/run.js';
 import { ledgerKeyOption } from '../../src/commands/signing-key.js';
 import { verifyCheckpoint } from '../../src/ledger/checkpoint.js';
-import { notePath, readNotes } from '../../src/ledger/checkpoints.js';
+import { notePath, readNotes } from '../../src/ledger/note-files.js';
 import { keysForOrigin } from '../../src/ledger/origin.js';
 import { writeSignerKey } from '../../src/signing/key-file.js';
 import { generateKey } from '../../src/signing/keys.js';

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { Digest } from '../../core/digest.js';
 import { BoundbookError } from '../../core/errors.js';
 import { readError } from '../../core/files.js';
-import { CHECKPOINT_FOLDER, type NoteFile } from '../../ledger/checkpoints.js';
+import { CHECKPOINT_FOLDER, type NoteFile } from '../../ledger/note-files.js';
 import {
   type Attestation,
   type Attestations,
