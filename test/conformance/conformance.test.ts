@@ -1,0 +1,77 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { auditBundle } from '../../src/audit/audit.js';
+import { CASES } from '../support/conformance/cases/index.js';
+import { Generator } from '../support/conformance/generate.js';
+import { filesBelow } from '../support/loose-bundle.js';
+import { hasPython, NO_PYTHON, VERIFIER } from '../verify/python.js';
+
+/**
+ * Every folder here is a bundle with a line that says why it passes or fails; a name that ends in `_fail` must fail. The
+ * audit and the second verifier must agree on each of them. `BOUNDBOOK_UPDATE=1` writes the folders anew from
+ * `test/support/conformance`.
+ */
+
+const FOLDER = import.meta.dirname;
+const UPDATE = process.env.BOUNDBOOK_UPDATE === '1';
+const names = readdirSync(FOLDER, { withFileTypes: true })
+  .filter((item) => item.isDirectory())
+  .map(({ name }) => name);
+const scratch = mkdtempSync(join(tmpdir(), 'boundbook-conformance-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+const expected = (name: string): string => (name.endsWith('_fail') ? 'findings' : 'clean');
+
+test('the folder holds the cases, byte for byte as they are made', { timeout: 300_000 }, async () => {
+  const generator = new Generator();
+  const into = UPDATE ? FOLDER : scratch;
+  if (UPDATE) for (const name of names) rmSync(join(FOLDER, name), { recursive: true });
+  for (const one of CASES) await generator.write(one, into);
+  generator.close();
+  const made = readdirSync(into, { withFileTypes: true }).filter((item) => item.isDirectory());
+  expect(made.map(({ name }) => name).sort()).toEqual(CASES.map(({ name }) => name).sort());
+  if (UPDATE) return;
+  expect([...names].sort()).toEqual(CASES.map(({ name }) => name).sort());
+  for (const name of names) {
+    const [kept, fresh] = [join(FOLDER, name), join(scratch, name)];
+    expect(filesBelow(kept), name).toEqual(filesBelow(fresh));
+    const differing = filesBelow(kept).filter(
+      (path) => !readFileSync(join(kept, path)).equals(readFileSync(join(fresh, path))),
+    );
+    expect(differing, name).toEqual([]);
+  }
+});
+
+describe.skipIf(UPDATE)('verdicts', () => {
+  test.each(names)('audit: %s', async (name) => {
+    const { verdict, findings } = await auditBundle(join(FOLDER, name, 'bundle'));
+    expect([verdict, verdict === expected(name) ? [] : findings]).toEqual([expected(name), []]);
+  });
+
+  test.skipIf(!hasPython)(`the second verifier: the same (${NO_PYTHON})`, { timeout: 600_000 }, () => {
+    const statuses = verify(names.map((name) => join(FOLDER, name, 'bundle')));
+    const verdicts = statuses.map((status) => ({ 0: 'clean', 4: 'findings' })[status] ?? `exit ${status}`);
+    const told = names.map((name, i) => [name, verdicts[i]]);
+    expect(told).toEqual(names.map((name) => [name, expected(name)]));
+  });
+});
+
+/** Runs the second verifier on all bundles in one process. @returns its exit statuses */
+function verify(bundles: readonly string[]): readonly number[] {
+  const program = `
+import io, json, os, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, ${JSON.stringify(dirname(VERIFIER))})
+import boundbook_verify
+print(json.dumps([boundbook_verify.main([path], io.StringIO()) for path in json.load(sys.stdin)]))`;
+  const run = spawnSync('python3', ['-c', program], {
+    encoding: 'utf8',
+    input: JSON.stringify(bundles),
+    timeout: 600_000,
+  });
+  if (run.status !== 0) throw new Error(run.stderr);
+  return JSON.parse(run.stdout) as number[];
+}

@@ -1,0 +1,20 @@
+import type { Case } from '../case.js';
+import { APPEND_ONLY } from './append-only.js';
+import { ATTRIBUTION } from './attribution.js';
+import { BINDING } from './binding.js';
+import { BUNDLE } from './bundle.js';
+import { INTENT } from './intent.js';
+import { OBJECTS } from './objects.js';
+import { RESULTS } from './results.js';
+import { SETTLEMENT } from './settlement.js';
+
+export const CASES: readonly Case[] = [
+  ...BINDING,
+  ...INTENT,
+  ...SETTLEMENT,
+  ...APPEND_ONLY,
+  ...ATTRIBUTION,
+  ...RESULTS,
+  ...OBJECTS,
+  ...BUNDLE,
+];
