@@ -1,4 +1,5 @@
 import type { Case } from '../case.js';
+import { AMENDMENTS } from './amendments.js';
 import { APPEND_ONLY } from './append-only.js';
 import { ATTRIBUTION } from './attribution.js';
 import { BINDING } from './binding.js';
@@ -17,4 +18,5 @@ export const CASES: readonly Case[] = [
   ...RESULTS,
   ...OBJECTS,
   ...BUNDLE,
+  ...AMENDMENTS,
 ];
