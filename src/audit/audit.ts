@@ -5,6 +5,7 @@ import { type AttestationVerdict, auditAttestations } from './attestation-audit.
 import { openBundleSource } from './bundle/bundle-source.js';
 import { type DisclosedContents, Disclosure } from './bundle/disclosure.js';
 import { CheckpointAudit } from './checkpoint-audit.js';
+import { type ClaimFile, type ClaimVerdict, compareClaim } from './claim.js';
 import { compareCommits, type GivenRepository } from './commits.js';
 import { Findings } from './finding.js';
 import type { KnownHead } from './head.js';
@@ -38,6 +39,8 @@ export interface AuditOptions {
   /** A checkpoint that the ledger must extend. */
   readonly since?: KnownCheckpoint;
   readonly repository?: GivenRepository;
+  /** A PRML claim to hold against the plan. */
+  readonly claim?: ClaimFile;
 }
 
 export interface BundleAuditOptions extends Omit<AuditOptions, 'ledger'> {
@@ -126,6 +129,7 @@ export async function auditSource(
     { keys: options.keys ?? [], authority: options.authority ?? null },
   );
   const committed = await compareCommits(options.repository, source, reports, findings);
+  const claimed = compareClaim(options.claim, source, replayed, findings);
   const beside = source.conclude(replayed, shelf, findings);
   const circumstances: Circumstances = {
     protocol: identified?.manifest.protocol ?? null,
@@ -141,11 +145,12 @@ export async function auditSource(
   };
   return conclude(source, replayed, findings, circumstances, {
     objects: shelf.size,
-    beside: { ...beside, remarks: [...checkpoints.remarks, ...beside.remarks] },
+    beside: { ...beside, remarks: [...checkpoints.remarks, ...claimed.remarks, ...beside.remarks] },
     reports: compared,
     attested,
     committed,
     succession,
+    claimed,
   });
 }
 
@@ -179,6 +184,7 @@ function conclude(
     readonly attested: AttestationVerdict;
     readonly committed: CommitOrderVerdict;
     readonly succession: SuccessionVerdict;
+    readonly claimed: ClaimVerdict;
   },
 ): AuditResult {
   const { identified, manifestFile, ledgerName } = source;
@@ -206,6 +212,7 @@ function conclude(
       ...extent.succession.checked,
       ...extent.beside.checked,
       ...extent.attested.checked,
+      ...extent.claimed.checked,
     ],
     remarks: [...remarkLines(ledger), ...extent.succession.remarks, ...extent.beside.remarks],
     order: [...orderLines(ledger), ...extent.attested.order, ...extent.committed.order],
@@ -216,6 +223,7 @@ function conclude(
       ...extent.beside.notChecked,
       ...extent.attested.notChecked,
       ...extent.committed.notChecked,
+      ...extent.claimed.notChecked,
     ],
   };
 }

@@ -58,6 +58,7 @@ export const FINDINGS = {
   STATEMENT_DIFFERS: { clause: 'law 10', title: 'a signed statement that the signed file contradicts' },
   TIMESTAMP_FALSE: { clause: 'P16', title: 'a time stamp that a trusted authority did not make' },
   TIME_CONTRADICTED: { clause: 'P16', title: 'a time that a verified time stamp contradicts' },
+  CLAIM_DIFFERS: { clause: 'P1', title: 'a claim that the plan contradicts' },
   COMMIT_ORDER: { clause: 'P1', title: 'results were committed before the plan, or without it' },
   REPORT_NUMBER: { clause: 'B11', title: 'a report says something that does not follow from the book' },
   REPORT_FORM: { clause: 'law 10', title: 'a report in no form that can be rebuilt' },

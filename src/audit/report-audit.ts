@@ -34,6 +34,11 @@ export interface ReportAuditSetting {
   readonly findings: Findings;
 }
 
+/** The report that the whole ledger gives. */
+export function reportNow(setting: ReportAuditSetting): Report {
+  return rebuild({ ...setting, rebuilt: new Map() }, setting.head.size);
+}
+
 /** Rebuilds reports of one ledger; those of one moment are made once. */
 interface Rebuilding extends ReportAuditSetting {
   readonly rebuilt: Map<number, Report>;

@@ -1,4 +1,5 @@
 import type { AuditOptions, BundleAuditOptions } from '../audit/audit.js';
+import type { ClaimFile } from '../audit/claim.js';
 import type { Authority } from '../audit/stamps.js';
 import type { CommandDefinition, OptionValue } from './command.js';
 
@@ -40,6 +41,10 @@ export const command: CommandDefinition = {
       description: 'certificates between a root and a token, where tokens lack them',
     },
     {
+      flags: '--prml <file>',
+      description: 'hold this PRML claim against the plan, and against its own rules',
+    },
+    {
       flags: '--repository <folder>',
       description: 'a git repository: was the manifest committed before the results?',
     },
@@ -55,6 +60,7 @@ export const command: CommandDefinition = {
     'boundbook audit bundle.tar --head 28600:3f5a90c1…',
     'boundbook audit demo --since june.note --key example.org/eval+1c2d3e4f+AbC… --policy witnesses.txt',
     'boundbook audit demo --report report.json --repository .',
+    'boundbook audit demo --prml adopt.prml.yaml',
     'boundbook audit demo --report report.json --key planner+1f2e3d4c+AfX… --tsa-ca tsa-root.pem',
   ],
   next: 'Publish the head, so that others can hold you to it.',
@@ -74,7 +80,9 @@ export const command: CommandDefinition = {
     const since = textOption(options.since, '--since');
     const policy = await policyOption(options.policy, root);
     const authority = await authorityOption(root, options.tsaCa, options.tsaChain);
+    const claim = await claimOption(root, options.prml);
     const settings = {
+      ...(claim === null ? {} : { claim }),
       keys: keyList(options.key, '--key'),
       ...(policy === null ? {} : { policy }),
       ...(since === undefined ? {} : { since: { name: since, note: await readNote(since, root) } }),
@@ -92,6 +100,11 @@ export const command: CommandDefinition = {
           }),
     };
     const bundle = await bundleAt(root, selector, ledger);
+    if (claim !== null && bundle === null && ledger === undefined) {
+      const { claimWithoutLedger } = await import('./claim-check.js');
+      const alone = await claimWithoutLedger(root, selector, claim);
+      if (alone !== null) return alone;
+    }
     const result =
       bundle === null
         ? await audit(root, selector, settings).catch((error: unknown) => noRunYet(error, ledger))
@@ -157,6 +170,18 @@ async function bundleAt(
   });
 }
 
+async function claimOption(root: string, value: OptionValue): Promise<ClaimFile | null> {
+  const { resolve } = await import('node:path');
+  const { readFileBounded } = await import('../core/files.js');
+  const { textOption } = await import('./options.js');
+  const { readClaim } = await import('../report/prml/claim.js');
+  const name = textOption(value, '--prml');
+  if (name === undefined) return null;
+  const bytes = await readFileBounded(resolve(root, name), { maxBytes: MAX_CLAIM_BYTES });
+  readClaim(bytes, name);
+  return { name, bytes };
+}
+
 async function repositoryOption(
   root: string,
   repository: OptionValue,
@@ -219,5 +244,6 @@ async function noRunYet(error: unknown, folder: string | undefined): Promise<nev
 }
 
 const MAX_SALTS_BYTES = 256 * 1024 * 1024;
+const MAX_CLAIM_BYTES = 100_000;
 const MAX_CERTIFICATE_BYTES = 4 * 1024 * 1024;
 const MAX_REPORT_BYTES = 256 * 1024 * 1024;

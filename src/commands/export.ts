@@ -1,12 +1,17 @@
 import type { Exported } from '../audit/bundle/export.js';
-import type { CommandDefinition } from './command.js';
+import type { CommandDefinition, OptionValue } from './command.js';
+import type { ClaimExport } from './export-claim.js';
 
 export const command: CommandDefinition = {
   name: 'export',
   args: '[manifest]',
   summary: 'write a bundle: everything that a stranger needs to audit a ledger, in one folder or tar',
   options: [
-    { flags: '--out <folder>', description: 'the new folder of the bundle', required: true },
+    {
+      flags: '--out <path>',
+      description: 'the new folder of the bundle, or with --prml the new file of the claim',
+      required: true,
+    },
     { flags: '--tar <file>', description: 'also a new tar of it; the same bundle gives the same bytes' },
     {
       flags: '--report <file>',
@@ -17,17 +22,29 @@ export const command: CommandDefinition = {
       flags: '--redact <what>',
       description: 'tasks, answers, sha256:… (with commas): replace these contents by salted commitments',
     },
+    { flags: '--prml <decision>', description: 'write this declared decision as a PRML claim instead' },
+    { flags: '--producer <id>', description: 'who makes the claim: a domain name, ORCID or account' },
+    {
+      flags: '--linkage <file>',
+      description: 'with --prml: also the record of the run (after unblinding with the result)',
+    },
   ],
   examples: [
     'boundbook export --out bundle',
     'boundbook export obme-final --out obme-bundle --tar obme-bundle.tar',
     'boundbook export --out public-bundle --redact tasks,answers',
+    'boundbook export --prml adopt --producer example.org --out adopt.prml.yaml',
   ],
   next: 'boundbook audit FOLDER_OR_TAR, anywhere; publish the digest of the bundle.',
   run: async ([selector], options, { root }) => {
     const { exportBundle } = await import('../audit/bundle/export.js');
     const { parseRedaction } = await import('../audit/bundle/redaction.js');
     const { listOption, textOption } = await import('./options.js');
+    const claim = await claimRequest(options);
+    if (claim !== null) {
+      const { exportClaim } = await import('./export-claim.js');
+      return exportClaim(root, selector, claim);
+    }
     const tar = textOption(options.tar, '--tar');
     const redact = textOption(options.redact, '--redact');
     const exported = await exportBundle(root, selector, {
@@ -39,6 +56,28 @@ export const command: CommandDefinition = {
     return { text: await exportText(exported), json: exportJson(exported) };
   },
 };
+
+/** What to claim, when a claim is asked for. @throws {BoundbookError} USAGE for flags that do not go together */
+async function claimRequest(options: Readonly<Record<string, OptionValue>>): Promise<ClaimExport | null> {
+  const asked = ['prml', 'producer', 'linkage'].some((name) => options[name] !== undefined);
+  if (!asked) return null;
+  const { BoundbookError } = await import('../core/errors.js');
+  const { textOption } = await import('./options.js');
+  const decision = textOption(options.prml, '--prml');
+  const producer = textOption(options.producer, '--producer');
+  const surplus = ['tar', 'report', 'redact'].filter((name) => options[name] !== undefined);
+  if (decision === undefined || producer === undefined || surplus.length > 0) {
+    const message =
+      surplus.length > 0
+        ? `--${surplus[0]} is about a bundle and does not go with --prml`
+        : 'a claim needs both --prml DECISION and --producer ID';
+    throw new BoundbookError('USAGE', message, {
+      hint: 'For example: --prml adopt --producer example.org --out adopt.prml.yaml',
+    });
+  }
+  const out = textOption(options.out, '--out') ?? '';
+  return { decision, producer, out, linkage: textOption(options.linkage, '--linkage') ?? null };
+}
 
 function exportJson({ manifest, bundle, folder, tar, head, objects, redaction }: Exported) {
   return {
