@@ -365,6 +365,7 @@ def verify_ed25519(public_key, message, signature):
 # ---------------------------------------------------------------------------------------------------------------
 
 ED25519_TYPE = 1
+COSIGNATURE_TYPE = 4
 MAX_NOTE_SIZE = 1_000_000
 MAX_SIGNATURES = 100
 
@@ -387,22 +388,23 @@ def _check_key_name(name):
 
 
 class VerifierKey:
-    """A key from its text `<name>+<8 hex>+<base64 of type and key>`."""
+    """A key from its text `<name>+<8 hex>+<base64 of type and key>`, of a log (type 1) or of a cosigner (type 4)."""
 
-    def __init__(self, text):
-        parts = text.split("+", 2)
+    def __init__(self, encoded_key):
+        parts = encoded_key.split("+", 2)
         if len(parts) != 3:
             raise Refusal("a verifier key is <name>+<id>+<key>")
         name, key_id, encoded = parts
         _check_key_name(name)
         blob = _decode_base64(encoded)
-        if len(blob) != 33 or blob[0] != ED25519_TYPE:
+        if len(blob) != 33 or blob[0] not in (ED25519_TYPE, COSIGNATURE_TYPE):
             raise Refusal("not an Ed25519 verifier key")
         if not is_hex(key_id, 8) or bytes.fromhex(key_id) != note_key_id(name, blob):
             raise Refusal("the id of the verifier key does not belong to its name and key")
         self.name = name
         self.blob = blob
         self.public_key = blob[1:]
+        self.cosigns = blob[0] == COSIGNATURE_TYPE
 
 
 def note_key_id(name, blob):
@@ -1016,7 +1018,7 @@ def check_references(protocol):
 # ---------------------------------------------------------------------------------------------------------------
 
 MAX_MANIFEST_SIZE = 256 * 2**20
-_MANIFEST_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}\\.r[0-9]+\\.[0-9a-f]{12}\\.json")
+MANIFEST_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}\\.r[0-9]+\\.[0-9a-f]{12}\\.json")
 _BOUND_FILE = {"kind": one_of("file"), "name": text(1), "path": text(1), "size": COUNT, "digest": DIGEST}
 _BOUND_TREE = {
     "kind": one_of("tree"),
@@ -1087,7 +1089,7 @@ def parse_manifest(data, file_name=None):
         raise Refusal(problem.lstrip(": "))
     digest = digest_of(data)
     own_name = "%s.r%d.%s.json" % (value["name"], value["revision"], digest[7:19])
-    if file_name is not None and _MANIFEST_NAME.fullmatch(file_name) and file_name != own_name:
+    if file_name is not None and MANIFEST_NAME.fullmatch(file_name) and file_name != own_name:
         raise Refusal("its bytes belong to the name %s" % own_name)
     protocol = value["protocol"]
     check_references(protocol)
@@ -1098,9 +1100,21 @@ def parse_manifest(data, file_name=None):
         raise Refusal("/due is not that of the protocol")
     _check_bindings(value)
     _check_pending(value)
-    if (value["reason"] is None) != (value["supersedes"] is None):
-        raise Refusal("a reason stands exactly where something is superseded")
+    _check_amendment(value)
     return Manifest(value, digest)
+
+
+def _check_amendment(value):
+    """Reason and exposure stand exactly where something is superseded."""
+    superseded, exposure = value["supersedes"] is not None, value["exposure"]
+    if (value["reason"] is not None) != superseded or (exposure is not None) != superseded:
+        raise Refusal("reason and exposure stand exactly where something is superseded")
+    if exposure is None:
+        return
+    if exposure["settled"] > exposure["slots_run"] or (exposure["bounds"] and not exposure["unblinded"]):
+        raise Refusal("/exposure contradicts itself")
+    if any(bound["lower"] > bound["upper"] for bound in exposure["bounds"].values()):
+        raise Refusal("/exposure has a bound that is none")
 
 
 def wanted_bindings(protocol):
@@ -1402,6 +1416,7 @@ class Plan:
         self.protocol = protocol
         self.task_sets = task_sets
         self.queues = _in_utf16_order(protocol["queues"])
+        self._positions = {}
         self._check_partitions()
         self._check_fields()
 
@@ -1452,6 +1467,14 @@ class Plan:
             and key["task"] in self.tasks(key["queue"]).positions
             and key["rep"] < queue["reps"]
         )
+
+    def position(self, key):
+        """What orders the keys of planned slots as the expansion does."""
+        queue = key["queue"]
+        row = (key["arm"], key["training_seed"], key["evaluation_seed"])
+        if queue not in self._positions:
+            self._positions[queue] = {row: at for at, row in enumerate(self.rows(queue))}
+        return self.queues.index(queue), self._positions[queue][row], self.tasks(queue).positions[key["task"]], key["rep"]
 
     def sampling_seed(self, key):
         sampling = self.protocol["sampling"]
@@ -1523,6 +1546,7 @@ def slot_tuple(key):
 # ---------------------------------------------------------------------------------------------------------------
 
 MAX_PATTERN_STATES = 5_000
+MAX_PATTERN_DEPTH = 50
 _SYNTAX = frozenset("^$\\.*+?()[]{}|/")
 
 
@@ -1622,7 +1646,7 @@ class _PatternReader:
         if self._take("?") and not self._take(":"):
             raise Unsupported
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        if self.depth > MAX_PATTERN_DEPTH:
             raise Unsupported
         node = self._choice()
         if not self._take(")"):
@@ -1876,16 +1900,15 @@ class Folder:
         self.sizes = {}
         self.faults = []
         self._walk("")
-        if "bundle.json" not in self.sizes:
-            raise NoBundle("%s has no bundle.json" % root)
 
     def _walk(self, prefix):
         with os.scandir(os.path.join(self.root, prefix)) as found:
             items = sorted(found, key=lambda item: os.fsencode(item.name))
         for item in items:
             path = prefix + item.name
-            if len(self.sizes) >= MAX_FILES:
-                raise Refusal("more than %d files" % MAX_FILES)
+            if len(self.sizes) + len(self.faults) >= MAX_FILES:
+                self.faults.append((prefix, "more than %d files" % MAX_FILES))
+                return
             if item.is_dir(follow_symlinks=False) and path.count("/") < 2:
                 self._walk(path + "/")
             elif item.is_file(follow_symlinks=False) and _BUNDLE_PATH.fullmatch(path):
@@ -1925,8 +1948,6 @@ class TarFile:
                 self.faults.append(("", "the tar: %s" % refusal))
         if len(self._tops) > 1:
             self.faults.append(("", "more than one folder on top"))
-        if "bundle.json" not in self.sizes:
-            raise NoBundle("%s holds no bundle.json" % path)
 
     def open(self, path):
         """A binary file to read; only for paths in `sizes`."""
@@ -2019,7 +2040,7 @@ class TarFile:
     def _add_member(self, kind, path, size, offset):
         top, _, inner = path.partition("/")
         self._tops.add(top)
-        if len(self.sizes) >= MAX_FILES:
+        if len(self.sizes) + len(self.faults) >= MAX_FILES:
             raise Refusal("more than %d files" % MAX_FILES)
         if kind == b"5" and size == 0:
             return
@@ -2121,7 +2142,7 @@ class Pack:
             while self._read_record():
                 pass
         except Refusal as refusal:
-            self.faults.append((CODE_PACK, "at byte %d: %s" % (self._file.tell(), refusal)))
+            self.faults.append(("BUNDLE_FORM", "at byte %d: %s" % (self._file.tell(), refusal)))
 
     def _read_record(self):
         line = self._file.readline(200)
@@ -2408,10 +2429,10 @@ _ENTRY_FORMS = {
         attempt=HEX32,
         slot=HEX32,
         session=HEX32,
-        found=one_of("candidate", "nothing"),
+        found=one_of("candidate", "nothing", "end"),
         evidence=members(
             {
-                "reason": one_of("boot_changed", "process_gone", "pid_reused", "same_process"),
+                "reason": one_of("boot_changed", "process_gone", "pid_reused", "same_process", "abandoned"),
                 "boot_id": text(),
                 "pid": integer(),
             }
@@ -2903,6 +2924,7 @@ class Slot:
     __slots__ = (
         "row", "task", "rep", "state", "attempts", "attempt", "replacements", "regrades", "session", "candidate",
         "stage", "signals", "attribution", "by", "finished", "report", "value", "reason", "closed_by", "failure",
+        "carried_from",
     )  # fmt: skip
 
     def __init__(self, row, task, rep):
@@ -2912,7 +2934,7 @@ class Slot:
         self.state = "planned"
         self.attempts = self.replacements = self.regrades = 0
         self.attempt = self.session = self.candidate = self.stage = self.signals = self.attribution = None
-        self.by = self.report = self.value = self.reason = self.closed_by = self.failure = None
+        self.by = self.report = self.value = self.reason = self.closed_by = self.failure = self.carried_from = None
         self.finished = False
 
     @property
@@ -2920,7 +2942,7 @@ class Slot:
         return self.state in ("settled", "unresolved")
 
 
-def _awaits_verdict(slot):
+def awaits_verdict(slot):
     return slot.state == "unresolved" and slot.reason == "undetermined" and slot.by == "rule"
 
 
@@ -2983,7 +3005,9 @@ class LedgerAudit:
         self._time = ""
         self._incarnation = 0
         self._carrying = True
-        self._amended = None
+        self._carried_at = ()
+        self.sealed_by = None
+        self.unblinded_when_sealed = False
         self._selections = {}
         self._timestamps = set()
         self._mentioned = 0
@@ -3028,7 +3052,7 @@ class LedgerAudit:
             self.outcome.find("OBJECT_MISSING", self.entry_place, digest)
         elif self.pack.mention(number):
             if number != self._mentioned:
-                self.outcome.find(CODE_PACK, self.entry_place, "%s is not where it is first mentioned" % digest)
+                self.outcome.find("BUNDLE_FORM", self.entry_place, "%s is not where it is first mentioned" % digest)
             self._mentioned = number + 1
 
     # the chain
@@ -3193,7 +3217,7 @@ class LedgerAudit:
     def _require_open(self):
         """A sealed ledger takes nothing that names a slot, but late verdicts."""
         require(self.unblinded is None or self.unblinded["partial"], "outcomes were unblinded")
-        require(self._amended is None, "the plan was amended")
+        require(self.sealed_by is None, "the plan was amended")
 
     def _attempt_started(self, entry):
         session = self._session(entry, True)
@@ -3226,7 +3250,7 @@ class LedgerAudit:
         row = self._rows.setdefault(row, row)
         return Slot(row, self.plan.tasks(key["queue"]).positions[key["task"]], key["rep"])
 
-    def _key_of(self, slot):
+    def key_of(self, slot):
         queue, arm, training_seed, evaluation_seed = slot.row
         return {
             "queue": queue,
@@ -3280,7 +3304,7 @@ class LedgerAudit:
         else:
             slot.state, slot.stage, slot.signals = "failed", stage, result["signals"]
             self.tally.fail(slot, stage, result["signals"]["cause"], "pending")
-        self.evidence.check_stage(entry, self._key_of(slot), graded)
+        self.evidence.check_stage(entry, self.key_of(slot), graded)
 
     def _attempt_finished(self, entry):
         self._require_open()
@@ -3298,13 +3322,14 @@ class LedgerAudit:
         slot = self._slot_of(entry)
         if slot is None:
             return
-        expected = "generating" if entry["found"] == "nothing" else "grading"
-        require(slot.state == expected and entry["attempt"] == slot.attempt, "not what this attempt had left")
+        left = {"nothing": ("generating",), "candidate": ("grading",), "end": ("generating", "grading")}[entry["found"]]
+        require(slot.state in left and entry["attempt"] == slot.attempt, "not what this attempt had left")
         holder, finder, evidence = slot.session.process, session.process, entry["evidence"]
+        reasons = ["abandoned"] if slot.session is session else []
         if holder[0] != finder[0]:
-            reasons = ("boot_changed",)
+            reasons.append("boot_changed")
         else:
-            reasons = ("same_process",) if holder == finder else ("process_gone", "pid_reused")
+            reasons += ["same_process"] if holder == finder else ["process_gone", "pid_reused"]
         founded = (evidence["boot_id"], evidence["pid"]) == holder[:2] and evidence["reason"] in reasons
         require(founded, "the evidence does not say that the process was gone", "RECOVERY_UNFOUNDED")
         self.tally.attempts["recovered"] += 1
@@ -3392,6 +3417,9 @@ class LedgerAudit:
         require(self.plan.has(key), "the slot is not planned")
         require(slot_id(slot_tuple(key)) == entry["slot"], "slot is not the id of its key")
         require(raw not in self.slots, "the slot was carried before")
+        position = self.plan.position(key)
+        self._note(position > self._carried_at, "CARRIED_DIFFERS", "not in the order of the plan")
+        self._carried_at = position
         limits = self.protocol["attempts"]
         require(entry["attempts"] <= 1 + limits["replacements"] + limits["regrades"], "more attempts than are allowed")
         slot = self._new_slot(key)
@@ -3404,7 +3432,7 @@ class LedgerAudit:
             slot.value, slot.report, slot.attempt = outcome["value"], basis.get("report"), basis["attempt"]
         else:
             slot.reason = outcome["reason"]
-        slot.attempts, slot.by = entry["attempts"], "carried"
+        slot.attempts, slot.by, slot.carried_from = entry["attempts"], "carried", entry["closed_by"]
         self.slots[raw] = slot
         self._close(slot, outcome["kind"])
 
@@ -3425,18 +3453,18 @@ class LedgerAudit:
         }
         require({name: entry[name] for name in counts} == counts, "not the counts of the ledger")
         if not entry["partial"]:
-            require(self._amended is None, "the plan was amended")
+            require(self.sealed_by is None, "the plan was amended")
             require(settled + unresolved == len(self.slots), "an attempt is open")
             if self.protocol["attempts"].get("adjudication") == "required":
-                require(not any(map(_awaits_verdict, self.slots.values())), "a slot waits for its adjudication")
+                require(not any(map(awaits_verdict, self.slots.values())), "a slot waits for its adjudication")
             for name, queue in self.protocol["queues"].items():
                 closed = self.tally.settled.get(name, 0) + self.tally.unresolved.get(name, 0)
                 complete = queue["role"] != "confirmatory" or closed == self.plan.count(name)
                 require(complete, "the queue %s is not complete" % quote(name))
 
     def _amend(self, entry):
-        first, self._amended = self._amended is None, entry
-        require(first, "the plan was amended before")
+        require(self.sealed_by is None, "the plan was amended before")
+        self.sealed_by, self.unblinded_when_sealed = entry, self.unblinded is not None
         require(entry["successor"] != self.manifest.digest, "a plan that succeeds itself")
         require(entry["revision"] > self.protocol["revision"], "not a later revision")
 
@@ -3452,7 +3480,6 @@ class LedgerAudit:
                 "after_unblinding": self.unblinded is not None,
             }
         )
-        require(entry["slots"]["count"] <= self.manifest.value["plan"]["count"], "more slots than are planned")
         if self.plan is not None:
             same = self._selected(entry["selector"]) == entry["slots"]
             require(same, "slots is not what the selector selects", "DEVIATION_DIFFERS")
@@ -3469,23 +3496,12 @@ class LedgerAudit:
         stamps = entry["timestamps"]
         require(len(set(stamps)) == len(stamps) and not self._timestamps & set(stamps), "a time stamp named before")
         self._timestamps.update(stamps)
-        if not any(self.tally.attempts.values()):
-            self._check_tokens(stamps)
         require(entry["root"] == self.tree.root().hex(), "root is not that of the entries before", "CHECKPOINT_DIFFERS")
         if entry["note"] is not None:
             try:
                 self.checkpoints[self.size] = self._read_note(entry["note"])
             except Refusal as refusal:
                 raise Violation("CHECKPOINT_DIFFERS", "the note: %s" % refusal) from None
-
-    def _check_tokens(self, stamps):
-        for digest in stamps:
-            data = self.pack.read(digest)
-            try:
-                if data is not None:
-                    read_answer(data)
-            except Refusal as refusal:
-                raise Violation("ATTESTATION_INVALID", "%s: %s" % (digest, refusal)) from None
 
     def _read_note(self, written):
         note = parse_note(written.encode("utf-8"))
@@ -3630,8 +3646,9 @@ class Row:
         total, tasks = sum(cell.sum for cell in self.cells), len(self.cells)
         if total not in (0, sum(cell.planned for cell in self.cells)):
             return None
-        squared = statistics.NormalDist().inv_cdf((1 + level) / 2) ** 2
-        low, high = (0, squared / (tasks + squared)) if total == 0 else (tasks / (tasks + squared), 1)
+        quantile_at = (1 + level) / 2
+        squared = statistics.NormalDist().inv_cdf(quantile_at) ** 2 if quantile_at < 1 else math.inf
+        low, high = (0, 1 / (tasks / squared + 1)) if total == 0 else (tasks / (tasks + squared), 1)
         return {
             "at": "lowest" if total == 0 else "highest",
             "tasks": tasks,
@@ -3923,6 +3940,23 @@ class ReportBuilder:
                     label = "%s, %s − %s" % (name, contrast["minuend"], contrast["subtrahend"])
                     rows.append({"of": label, "lower": str(bound.lower), "upper": str(bound.upper)})
         return rows
+
+    def exposed_bounds(self):
+        """The bounds that an exposure tells, by name, as nearest doubles."""
+        found = {}
+        for queue in {score["queue"] for score in self._analysis["scores"]}:
+            results, everything = self.results_of(queue), range(len(self._plan.tasks(queue).ids))
+            for arm in results.declared["arms"]:
+                rows = [results.row(arm, seed, everything) for seed in training_seeds(self._protocol, arm)]
+                found["score:%s:%s" % (queue, arm)] = mean_bound([row.bound() for row in rows])
+        for contrast in self._analysis["contrasts"]:
+            results = self.results_of(contrast["queue"])
+            everything = range(len(self._plan.tasks(contrast["queue"]).ids))
+            bound = self.contrast_bound(results, contrast, everything)
+            if bound is not None:
+                found["contrast:%s" % contrast["id"]] = bound
+        ends = {name: (figure(bound.lower), figure(bound.upper)) for name, bound in found.items()}
+        return {name: {"lower": low["value"], "upper": high["value"]} for name, (low, high) in ends.items()}
 
     def _counts(self, queue):
         tally, planned = self._audit.tally, self._plan.count(queue)
@@ -4234,25 +4268,30 @@ def _shown(value):
 # ---------------------------------------------------------------------------------------------------------------
 
 def signature_verdicts(note, origin, keys):
-    """For each signature of a note that one of the keys should have made, whether it verifies."""
+    """For each signature of a note that one of the keys should have made, (of the log, whether it verifies)."""
     match = _ORIGIN.fullmatch(origin)
-    trusted = [key for key in keys if key.name == origin or (match and key.name == match.group(1))]
-    message = note.text.encode("utf-8")
-    return [
-        verify_ed25519(key.public_key, message, signature)
-        for name, key_id, signature in note.signatures
-        for key in trusted
-        if name == origin and key_id == note_key_id(origin, key.blob)
-    ]
+    verdicts = []
+    for key in keys:
+        of_log = not key.cosigns and (key.name == origin or (match is not None and key.name == match.group(1)))
+        name = origin if of_log else key.name
+        for signer, key_id, signature in note.signatures:
+            if signer == name and key_id == note_key_id(name, key.blob):
+                verdicts.append((of_log, _signature_holds(key, note.text.encode("utf-8"), signature)))
+    return verdicts
+
+
+def _signature_holds(key, message, signature):
+    if key.cosigns:
+        time = int.from_bytes(signature[:8], "big")
+        message, signature = b"cosignature/v1\ntime %d\n%s" % (time, message), signature[8:]
+    return verify_ed25519(key.public_key, message, signature)
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# Attestations: DSSE envelopes and RFC 3161 messages (docs/formats/attestations.md)
+# Attestations: DSSE envelopes (docs/formats/attestations.md)
 # ---------------------------------------------------------------------------------------------------------------
 
 MAX_ENVELOPE_SIZE = 65_536
-MAX_QUERY_SIZE = 16_384
-MAX_ANSWER_SIZE = 1_000_000
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 MANIFEST_PREDICATE = "https://boundbook.dev/predicate/manifest/v1"
 REPORT_PREDICATE = "https://boundbook.dev/predicate/report/v1"
@@ -4359,87 +4398,181 @@ def report_predicate(report):
         return None
 
 
-_SHA256_OID = bytes.fromhex("0609608648016503040201")
-_SIGNED_DATA_OID = bytes.fromhex("06092a864886f70d010702")
-_TST_INFO_OID = bytes.fromhex("060b2a864886f70d0109100104")
-_INTEGER, _OCTETS, _OID, _SEQUENCE, _TAGGED_0 = 0x02, 0x04, 0x06, 0x30, 0xA0
+# ---------------------------------------------------------------------------------------------------------------
+# Amendments: what a ledger carries, and what a new revision says was known (docs/formats/amendments.md)
+# ---------------------------------------------------------------------------------------------------------------
 
 
-def _der_items(data):
-    """The DER values that stand one after another, as (tag, content, whole)."""
-    items, position = [], 0
-    while position < len(data):
-        tag, start = data[position], position
-        if tag & 0x1F == 0x1F or position + 2 > len(data):
-            raise Refusal("no DER")
-        length, position = data[position + 1], position + 2
-        if length >= 0x80:
-            count = length & 0x7F
-            if not 1 <= count <= 4 or position + count > len(data):
-                raise Refusal("no DER")
-            length = int.from_bytes(data[position : position + count], "big")
-            position += count
-        if position + length > len(data):
-            raise Refusal("DER that is cut short")
-        items.append((tag, data[position : position + length], data[start : position + length]))
-        position += length
-    return items
+def origin_of(manifest, manifests):
+    """The first manifest of a revision, or None when one between is missing."""
+    while manifest is not None and manifest.value["parent"] is not None:
+        manifest = manifests.get(manifest.value["parent"])
+    return manifest
 
 
-def _der_sequence(data):
-    """The items of the one sequence that data is."""
-    items = _der_items(data)
-    if len(items) != 1 or items[0][0] != _SEQUENCE:
-        raise Refusal("not one DER sequence")
-    return _der_items(items[0][1])
+class Lineage:
+    """The manifests that a ledger's manifest rests on: of each revision the one in force, from the newest on."""
+
+    def __init__(self, manifest, manifests):
+        self._manifests = manifests
+        self.in_force = []
+        while manifest is not None and manifest not in self.in_force:
+            self.in_force.append(manifest)
+            manifest = manifests.get(manifest.value["supersedes"])
+
+    def successor_of(self, digest):
+        """The manifest in force that supersedes the one with this digest, or None."""
+        for manifest in self.in_force:
+            if manifest.value["supersedes"] == digest:
+                return manifest
+        return None
+
+    def origin_of(self, manifest):
+        return origin_of(manifest, self._manifests)
 
 
-def _expect(items, position, tag):
-    if position >= len(items) or items[position][0] != tag:
-        raise Refusal("not the form of RFC 3161")
-    return items[position]
+def check_exposure(manifest, superseded, ledger):
+    """Whether a manifest says all that was known of its predecessor, whose ledger may be None; raises Refusal."""
+    told, before = manifest.value["exposure"], superseded.value["exposure"]
+    known = before or {"slots_run": 0, "settled": 0, "unblinded": False, "bounds": {}}
+    run, settled, unblinded, bounds = (known[name] for name in ("slots_run", "settled", "unblinded", "bounds"))
+    if ledger is not None:
+        own = [slot for slot in ledger.slots.values() if slot.by != "carried"]
+        run += len(own)
+        settled += sum(1 for slot in own if slot.state == "settled")
+        opened = ledger.unblinded_when_sealed
+        if superseded.protocol["blinding"] == "none":
+            opened = opened or any(slot.closed for slot in ledger.slots.values())
+        if opened:
+            unblinded, bounds = True, ReportBuilder(ledger).exposed_bounds()
+    if told["slots_run"] < run or told["settled"] < settled or (unblinded and not told["unblinded"]):
+        raise Refusal("%d slots had run, %d were settled" % (run, settled))
+    if told["bounds"] != bounds:
+        raise Refusal("other bounds were known")
 
 
-def _imprint(item):
-    """Digest in a MessageImprint over SHA-256."""
-    parts = _der_sequence(item[2])
-    algorithm = _der_items(_expect(parts, 0, _SEQUENCE)[1])
-    if not algorithm or algorithm[0][2] != _SHA256_OID or len(_expect(parts, 1, _OCTETS)[1]) != 32:
-        raise Refusal("not over a SHA-256 digest")
-    return parts[1][1].hex()
+class Succession:
+    """Holds what a ledger carries against the ledger that it carries from."""
+
+    def __init__(self, newer, older, lineage, outcome):
+        self._newer = newer
+        self._older = older
+        self._lineage = lineage
+        self._outcome = outcome
+        self._equal = {}
+        self._unsure = False
+
+    def check(self):
+        self._check_seal()
+        if self._newer.plan is None or self._older.plan is None:
+            return
+        carried = {raw for raw, slot in self._newer.slots.items() if slot.by == "carried"}
+        again = dropped = 0
+        for raw, slot in self._older.slots.items():
+            key = self._older.key_of(slot)
+            if not self._newer.plan.has(key):
+                dropped += self._is_closed(slot)
+            elif not self._is_closed(slot):
+                self._find("CARRY_UNFOUNDED", "%s was started and not closed" % raw.hex())
+            elif not self._same_conditions(slot, key):
+                again += 1
+            elif raw not in carried:
+                self._find("CARRY_OMITTED", "%s is not carried" % raw.hex())
+            else:
+                carried.discard(raw)
+                self._compare(raw, slot)
+        for raw in carried:
+            self._find("CARRY_UNFOUNDED", "%s is carried without its reason" % raw.hex())
+        told = self._newer.opened["carries"]
+        if (told["again"], told["dropped"]) != (again, dropped) and not self._unsure:
+            self._find("CARRIED_DIFFERS", "%d run again and %d dropped" % (again, dropped))
+        self._check_forgotten()
+
+    def _find(self, code, message):
+        self._outcome.find(code, self._newer.place, message)
+
+    def _check_seal(self):
+        carries, sealed = self._newer.opened["carries"], self._older.sealed_by
+        successor = self._lineage.successor_of(self._older.manifest.digest)
+        if successor is None:
+            self._find("PREDECESSOR_DIFFERS", "it carries from a ledger of no plan that it supersedes")
+            return
+        if sealed is None or sealed["seq"] >= carries["size"]:
+            self._find("PREDECESSOR_DIFFERS", "the state that is carried does not hold its seal")
+            return
+        origin, value = self._lineage.origin_of(successor), successor.value
+        told = (sealed["successor"], sealed["revision"], sealed["reason"])
+        if origin is not None and told != (origin.digest, value["revision"], value["reason"]):
+            self._outcome.find("AMENDMENT_DIFFERS", self._older.place, "its seal names another successor")
+
+    def _is_closed(self, slot):
+        required = self._older.protocol["attempts"].get("adjudication") == "required"
+        return slot.closed and not (required and awaits_verdict(slot))
+
+    def _compare(self, raw, slot):
+        """Holds a carried slot against the one that was closed."""
+        taken = self._newer.slots[raw]
+        same = all(getattr(taken, name) == getattr(slot, name) for name in ("state", "attempts", "value", "report", "reason"))
+        if slot.state == "settled":
+            same = same and taken.attempt == slot.attempt
+        if not same or taken.carried_from != slot.closed_by:
+            self._find("CARRIED_DIFFERS", "%s is carried otherwise than it was closed" % raw.hex())
+
+    def _same_conditions(self, slot, key):
+        """Whether nothing that a closed slot rests on has changed."""
+        pair = (key["arm"], key["training_seed"])
+        if pair not in self._equal:
+            self._equal[pair] = self._conditions(self._older, pair) == self._conditions(self._newer, pair)
+        if not self._equal[pair]:
+            return False
+        undetermined = slot.state == "unresolved" and slot.reason == "undetermined" and slot.by in ("rule", "carried")
+        if undetermined and self._newer.protocol["attempts"].get("adjudication") == "required":
+            old_required = self._older.protocol["attempts"].get("adjudication") == "required"
+            if slot.by == "rule" or not old_required:
+                return False
+        return self._same_task(key)
+
+    def _conditions(self, audit, pair):
+        """Canonical text of everything but the task that a slot of an arm and a training seed rests on."""
+        arm, seed = pair
+        protocol, bindings = audit.protocol, audit.manifest.bindings
+        declared = protocol["arms"][arm]
+        model, condition = protocol["models"][declared["model"]], declared["condition"]
+        label = declared["model"] if seed is None else "%s@%d" % (declared["model"], seed)
+        names = {"weights/" + label, "tokenizer/" + label, "report-schema/" + condition}
+        bound = {name: item["digest"] for name, item in bindings.items() if name in names or name.startswith("runner/")}
+        attempts = {name: protocol["attempts"][name] for name in ("replacements", "regrades", "rules")}
+        own = {name: value for name, value in model.items() if name != "training_seeds"}
+        parts = [declared, own, protocol["conditions"][condition], protocol["sampling"], protocol["runner"], attempts, bound]
+        return canonical_text(parts)
+
+    def _same_task(self, key):
+        lines = [audit.plan.tasks(key["queue"]).line(key["task"]) for audit in (self._older, self._newer)]
+        if None in lines:
+            self._unsure = True
+            self._outcome.skip("whether a carried task in a redacted file is the same")
+            return bytes.fromhex(slot_id(slot_tuple(key))) in self._newer.slots
+        return lines[0] == lines[1] or to_canonical(lines[0]) == to_canonical(lines[1])
+
+    def _check_forgotten(self):
+        """Slots that only a ledger further back knows may not be planned again."""
+        further = self._older.predecessor
+        while further is not None and further.plan is not None:
+            for raw, slot in further.slots.items():
+                if raw not in self._older.slots and self._newer.plan.has(further.key_of(slot)):
+                    self._find("CARRY_UNFOUNDED", "%s was run before, and is planned anew" % raw.hex())
+            further = further.predecessor
 
 
-def read_query(data):
-    """(digest, nonce or None) of a TimeStampReq."""
-    items = _der_sequence(data)
-    _expect(items, 0, _INTEGER)
-    nonces = [item[1] for item in items[2:] if item[0] == _INTEGER]
-    return _imprint(_expect(items, 1, _SEQUENCE)), nonces[0] if nonces else None
-
-
-def read_answer(data):
-    """(digest, nonce or None) of a TimeStampResp, or of a bare token."""
-    items = _der_sequence(data)
-    if items and items[0][0] == _SEQUENCE:
-        items = _der_sequence(_expect(items, 1, _SEQUENCE)[2])
-    if _expect(items, 0, _OID)[2] != _SIGNED_DATA_OID:
-        raise Refusal("no signed data")
-    signed = _der_sequence(_expect(items, 1, _TAGGED_0)[1])
-    content = _der_items(_expect(signed, 2, _SEQUENCE)[1])
-    if _expect(content, 0, _OID)[2] != _TST_INFO_OID:
-        raise Refusal("no time stamp")
-    octets = _der_items(_expect(content, 1, _TAGGED_0)[1])
-    info = _der_sequence(_expect(octets, 0, _OCTETS)[1])
-    nonces = [item[1] for item in info[5:] if item[0] == _INTEGER]
-    return _imprint(_expect(info, 2, _SEQUENCE)), nonces[0] if nonces else None
+def to_canonical(line):
+    """Canonical JSON of a task's line, in which a lone surrogate stands for itself."""
+    return canonical_text(parse_json(line))
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # Bundles (docs/formats/bundle.md)
 # ---------------------------------------------------------------------------------------------------------------
 
-CODE_BUNDLE = "BUNDLE_INVALID"
-CODE_PACK = "BUNDLE_INVALID"
 _INDEX_FORM = members(
     {
         "format": one_of("boundbook/bundle/1"),
@@ -4494,6 +4627,53 @@ class LedgerFiles:
         return value
 
 
+class Reports:
+    """The reports of a bundle, each about a number of entries of its ledger."""
+
+    def __init__(self, source, outcome):
+        self._outcome = outcome
+        self.by_path = {}
+        self._waiting = {}
+        for path in sorted(source.sizes):
+            if path.startswith("report/") and path.endswith(".json"):
+                self._read(source, path)
+
+    def _read(self, source, path):
+        try:
+            report = parse_json(read_file(source, path, MAX_REPORT_SIZE))
+        except Refusal as refusal:
+            self._outcome.find("REPORT_FORM", path, str(refusal))
+            return
+        ledger = report.get("ledger") if type(report) is dict else None
+        entries = ledger.get("entries") if type(ledger) is dict else None
+        if integer(1)(entries) or report.get("schema") != "boundbook/report/1":
+            self._outcome.find("REPORT_FORM", path, "no report")
+            return
+        self.by_path[path] = report
+        self._waiting.setdefault(entries, []).append(path)
+
+    def check(self, audit):
+        """Compares the reports about as many entries as the audit has read."""
+        paths = self._waiting.pop(audit.size, [])
+        if not paths or audit.plan is None or audit.opened is None:
+            return
+        try:
+            expected = ReportBuilder(audit).build()
+        except Refusal as refusal:
+            self._outcome.find("REPORT_NUMBER", paths[0], str(refusal))
+            return
+        for path in paths:
+            for line in differences_of(expected, self.by_path[path]):
+                shown = line if audit.unblinded is not None else line.partition(":")[0]
+                self._outcome.find("REPORT_NUMBER", path, shown)
+
+    def finish(self):
+        """Reports about more entries than there are."""
+        for paths in self._waiting.values():
+            for path in paths:
+                self._outcome.find("LEDGER_SHORTENED", path, "it is about more entries than the ledger has")
+
+
 class BundleAudit:
     """Verifies a whole bundle."""
 
@@ -4506,53 +4686,60 @@ class BundleAudit:
         self.manifests = {}
         self.ledger = None
         self.verified_notes = 0
-        self.bounds = []
+        self._reports = None
         self._redacted = 0
-        self._report = None
-        self._report_checked = False
 
     def run(self):
-        self._check_index()
-        self._read_manifests()
         for path, message in self.source.faults:
-            self._find(path, message)
-        if self.index is None:
+            self._find("BUNDLE_FILE", path, message)
+        if not self._read_index():
             return
-        self._read_report()
+        self._check_files()
+        self._read_manifests()
+        self._check_lineage()
+        self._reports = Reports(self.source, self.outcome)
         self._audit_ledgers()
+        self._reports.finish()
         self._check_notes()
         self._check_attestations()
-        self._finish()
+        self._check_index()
 
-    def _find(self, path, message, code=CODE_BUNDLE):
+    def _find(self, code, path, message):
         self.outcome.find(code, path, message)
 
     # index and manifests
 
-    def _check_index(self):
+    def _read_index(self):
+        """Whether there is an index to go on with."""
         path = "bundle.json"
+        for needed in (path, "ledger/entries.jsonl"):
+            if needed not in self.source.sizes:
+                self._find("BUNDLE_INVALID", needed, "not there")
+                return False
         try:
             data = read_file(self.source, path, MAX_INDEX_SIZE)
             self.identity = digest_of(data)
             index = parse_canonical(data)
         except Refusal as refusal:
-            self._find(path, str(refusal))
-            return
+            self._find("BUNDLE_INDEX", path, str(refusal))
+            return False
         problem = _INDEX_FORM(index)
         if problem:
-            self._find(path, problem.lstrip(": "))
-            return
+            self._find("BUNDLE_INDEX", path, problem.lstrip(": "))
+            return False
         self.index = index
-        present = set(self.source.sizes) - {path}
-        for name in sorted(present ^ set(index["files"])):
-            self._find(name, "not listed" if name in present else "listed and not there")
-        folded = [name.lower() for name in self.source.sizes]
-        if _repeats(folded):
-            self._find(path, "two paths differ in case only")
-        for name in sorted(present & set(index["files"])):
-            size, digest = hash_file(self.source, name)
-            if (size, digest) != (index["files"][name]["size"], index["files"][name]["digest"]):
-                self._find(name, "not the size and digest of the index")
+        return True
+
+    def _check_files(self):
+        listed, present = self.index["files"], set(self.source.sizes) - {"bundle.json"}
+        for path in sorted(present ^ set(listed)):
+            self._find("BUNDLE_INDEX", path, "not listed" if path in present else "listed and not there")
+        if _repeats([path.lower() for path in self.source.sizes]):
+            self._find("BUNDLE_FILE", "", "two paths differ in case only")
+        for path in sorted(present & set(listed)):
+            size, digest = hash_file(self.source, path)
+            if (size, digest) != (listed[path]["size"], listed[path]["digest"]):
+                self._find("BUNDLE_INDEX", path, "not the size and digest of the index")
 
     def _read_manifests(self):
         for path in sorted(self.source.sizes):
@@ -4562,13 +4749,11 @@ class BundleAudit:
             try:
                 manifest = parse_manifest(read_file(self.source, path, MAX_MANIFEST_SIZE), name)
             except Refusal as refusal:
-                self._find(path, str(refusal), "MANIFEST_ALTERED")
+                self._find("MANIFEST_ALTERED", path, str(refusal))
                 continue
-            if not _MANIFEST_NAME.fullmatch(name):
-                self._find(path, "not the name of a manifest")
+            if not MANIFEST_NAME.fullmatch(name):
+                self._find("MANIFEST_SURPLUS", path, "not the name of a manifest")
             self.manifests[manifest.digest] = manifest
-        if self.index is not None:
-            self._check_lineage()
 
     def _check_lineage(self):
         reached, waiting = set(), [self.index["manifest"]]
@@ -4579,7 +4764,7 @@ class BundleAudit:
             reached.add(digest)
             manifest = self.manifests.get(digest)
             if manifest is None:
-                self._find("manifests", "%s is not there" % digest)
+                self._find("MANIFEST_MISSING", "manifests", digest)
                 continue
             for member in ("parent", "supersedes"):
                 named = manifest.value[member]
@@ -4587,7 +4772,7 @@ class BundleAudit:
                     waiting.append(named)
                     self._check_descent(manifest, member, self.manifests.get(named))
         for digest in set(self.manifests) - reached:
-            self._find("manifests", "%s is not named by the manifest or one before it" % digest)
+            self._find("MANIFEST_SURPLUS", "manifests", digest)
 
     def _check_descent(self, manifest, member, other):
         if other is None:
@@ -4595,56 +4780,76 @@ class BundleAudit:
         try:
             check_descent(manifest, member, other)
         except Refusal as refusal:
-            self._find("manifests", "%s: %s" % (manifest.digest, refusal), "LINEAGE_BROKEN")
+            self._find("LINEAGE_BROKEN", "manifests", "%s: %s" % (manifest.digest, refusal))
 
     # ledgers
 
     def _audit_ledgers(self):
-        chain, names = [("ledger/", self.index["manifest"], None)], set()
-        while chain[-1][0] is not None:
-            folder = chain[-1][0]
+        """Audits the ledger and those that it carries from, the oldest first."""
+        chain, carries, manifest = [], None, self.index["manifest"]
+        folders = {"/".join(path.split("/")[:2]) + "/" for path in self.source.sizes if path.startswith("predecessors/")}
+        folder = "ledger/"
+        while folder is not None:
+            chain.append((folder, manifest, carries))
+            folders.discard(folder)
             files = LedgerFiles(self.source, folder)
             entry = files.first_entry() if files.has("entries.jsonl") else None
             carries = entry["carries"] if entry is not None else None
-            if carries is None or carries["ledger"] in names:
+            folder = "predecessors/%s/" % carries["ledger"] if carries is not None else None
+            manifest = carries["manifest"] if carries is not None else None
+            if folder is not None and folder not in folders:
+                self._find("PREDECESSOR_DIFFERS", folder, "the ledger that is carried from is not there")
                 break
-            names.add(carries["ledger"])
-            chain.append(("predecessors/%s/" % carries["ledger"], carries["manifest"], carries))
-        for path in self.source.sizes:
-            parts = path.split("/")
-            if parts[0] == "predecessors" and parts[1] not in names:
-                self._find(path, "no ledger carries this one")
-        predecessor = None
+        for surplus in sorted(folders):
+            self._find("PREDECESSOR_DIFFERS", surplus, "no ledger carries from this one")
+        lineage = Lineage(self.manifests.get(self.index["manifest"]), self.manifests)
+        audits = []
         for folder, digest, carries in reversed(chain):
-            predecessor = self._audit_ledger(folder, digest, carries, predecessor)
-        self.ledger = predecessor
+            audit = self._audit_ledger(folder, digest, carries, audits[-1] if audits else None)
+            if audit is not None and audit.predecessor is not None and audit.opened is not None:
+                Succession(audit, audit.predecessor, lineage, self.outcome).check()
+            audits.append(audit)
+        self.ledger = audits[-1]
+        self._check_exposures(lineage, [audit for audit in audits if audit is not None])
+
+    def _check_exposures(self, lineage, audits):
+        by_manifest = {audit.manifest.digest: audit for audit in audits}
+        for manifest in lineage.in_force:
+            superseded = self.manifests.get(manifest.value["supersedes"])
+            ledger = by_manifest.get(manifest.value["supersedes"])
+            if superseded is None or (ledger is not None and ledger.plan is None):
+                continue
+            try:
+                check_exposure(manifest, superseded, ledger)
+            except Refusal as refusal:
+                self._find("EXPOSURE_UNDERSTATED", "manifests", "%s: %s" % (manifest.digest, refusal))
 
     def _audit_ledger(self, folder, digest, carries, predecessor):
         """Audits one ledger; carries is what the ledger after it says of it. Gives the audit, or None."""
         files, manifest = LedgerFiles(self.source, folder), self.manifests.get(digest)
         missing = [name for name in ("entries.jsonl", "objects.pack") if not files.has(name)]
         for name in missing:
-            self._find(files.path(name), "not there", "LEDGER_DAMAGED")
+            self._find("BUNDLE_FORM", files.path(name), "not there")
         if missing or manifest is None:
             return None
         pack = Pack(self.source, files.path("objects.pack"))
         pack.load()
         for code, message in pack.faults:
-            self._find(files.path("objects.pack"), message, code)
+            self._find(code, files.path("objects.pack"), message)
         self._redacted += pack.redacted
-        audit = LedgerAudit(folder + "entries.jsonl", manifest, pack, self._task_ids(files, manifest, pack), self.outcome)
-        audit.expect_schemas()
+        audit = LedgerAudit(files.path("entries.jsonl"), manifest, pack, self._task_ids(files, manifest, pack), self.outcome)
         audit.predecessor = predecessor
+        audit.expect_schemas()
         self._feed(audit, files, carries)
         for orphan in pack.unmentioned():
-            self._find(files.path("objects.pack"), "no entry names %s" % orphan, "OBJECT_ORPHAN")
+            self._find("OBJECT_ORPHAN", files.path("objects.pack"), "no entry names %s" % orphan)
         return audit
 
     def _task_ids(self, files, manifest, pack):
         try:
             ids = files.task_ids()
         except Refusal as refusal:
-            self._find(files.path("task-ids.json"), str(refusal))
+            self._find("BUNDLE_FORM", files.path("task-ids.json"), str(refusal))
             return {}
         redacted = {
             name[6:]
@@ -4652,155 +4857,102 @@ class BundleAudit:
             if name.startswith("tasks/") and pack.is_redacted(binding["digest"])
         }
         if redacted != set(ids):
-            self._find(files.path("task-ids.json"), "not the ids of exactly the redacted task files")
+            self._find("BUNDLE_FORM", files.path("task-ids.json"), "not the ids of exactly the redacted task files")
         return ids
 
     def _feed(self, audit, files, carries):
-        copy = LedgerCopy(self.source, files.path("ledger.sqlite")) if files.folder == "ledger/" else None
-        wanted = carries["size"] if carries is not None else None
-        at_size = None
+        is_main, at_size = files.folder == "ledger/", None
+        copy = LedgerCopy(self.source, files.path("ledger.sqlite")) if is_main else None
         try:
             for body in files.lines():
                 audit.feed(body)
-                if copy is not None:
+                if is_main:
                     copy.compare(audit, body)
-                if audit.size == wanted:
+                    self._reports.check(audit)
+                elif audit.size == carries["size"]:
                     at_size = audit.tree.root().hex()
-                if files.folder == "ledger/" and audit.size == self._report_size():
-                    self._check_report(audit)
         except Refusal as refusal:
-            self._find(files.path("entries.jsonl"), str(refusal), "LEDGER_DAMAGED")
+            self._find("BUNDLE_FORM", files.path("entries.jsonl"), str(refusal))
         if audit.size == 0:
-            self._find(files.path("entries.jsonl"), "no entry", "LEDGER_DAMAGED")
-        if carries is not None and at_size != carries["root"]:
-            self._find(files.path("entries.jsonl"), "not the ledger that was carried", "UNLAWFUL")
-        if copy is not None:
-            for message in copy.close(audit):
-                self._find(copy.path, message)
-
-    # the report
-
-    def _read_report(self):
-        path = "report/report.json"
-        if path not in self.source.sizes:
-            return
-        try:
-            self._report = parse_canonical(read_file(self.source, path, MAX_REPORT_SIZE))
-        except Refusal as refusal:
-            self._find(path, str(refusal), "REPORT_FORM")
-
-    def _report_size(self):
-        ledger = self._report.get("ledger") if type(self._report) is dict else None
-        return ledger.get("entries") if type(ledger) is dict else None
-
-    def _check_report(self, audit):
-        self._report_checked = True
-        if audit.plan is None or audit.opened is None:
-            return
-        builder = ReportBuilder(audit)
-        try:
-            found = differences_of(builder.build(), self._report)
-        except Refusal as refusal:
-            found = [": %s" % refusal]
-        for line in found:
-            shown = line if audit.unblinded is not None else line.partition(":")[0]
-            self._find("report/report.json", shown, "REPORT_NUMBER")
+            self._find("LEDGER_DAMAGED", files.path("entries.jsonl"), "no entry")
+        if is_main:
+            for message in copy.close():
+                self._find("BUNDLE_COPY", copy.path, message)
+        elif audit.opened is None or (at_size, audit.opened["ledger"]) != (carries["root"], carries["ledger"]):
+            self._find("PREDECESSOR_DIFFERS", files.path("entries.jsonl"), "not the ledger that was carried from")
 
     # notes and attestations
 
     def _check_notes(self):
-        notes = {} if self.ledger is None else self.ledger.checkpoints
-        for size, note in notes.items():
+        recorded = {} if self.ledger is None else self.ledger.checkpoints
+        for size, note in recorded.items():
             self._check_signatures("ledger/entries.jsonl, entry %d" % size, note)
         for path in sorted(self.source.sizes):
             folder, _, name = path.partition("/")
             if folder == "checkpoints":
-                self._check_note_file(path, notes.get(int(name.split(".")[0])))
+                self._check_note_file(path, recorded.get(int(name.split(".")[0])))
 
     def _check_note_file(self, path, recorded):
         try:
             note = parse_note(read_file(self.source, path, MAX_NOTE_SIZE))
             if recorded is None or note.text != recorded.text:
-                raise Refusal("not the note of an entry")
-            if any(signature not in note.signatures for signature in recorded.signatures):
-                raise Refusal("a signature of the entry's note is missing")
+                raise Refusal("not the note of the entry at that position")
         except Refusal as refusal:
-            self._find(path, str(refusal), "CHECKPOINT_DIFFERS")
+            self._find("CHECKPOINT_DIFFERS", path, str(refusal))
             return
-        if len(note.signatures) > len(recorded.signatures):
-            self._check_signatures(path, note)
+        self._check_signatures(path, note)
 
     def _check_signatures(self, place, note):
         verdicts = signature_verdicts(note, note.text.partition("\n")[0], self.keys)
-        if not all(verdicts):
-            self._find(place, "a signature by a trusted key does not verify", "SIGNATURE_INVALID")
-        elif verdicts:
+        if not all(holds for _, holds in verdicts):
+            self._find("CHECKPOINT_SIGNATURE", place, "a signature by a given key does not verify")
+        elif any(of_log for of_log, _ in verdicts):
             self.verified_notes += 1
         else:
-            self.outcome.skip("a signed checkpoint: no key was given for it")
+            self.outcome.skip("a signed checkpoint: no key that was given made it")
 
     def _check_attestations(self):
         for path in sorted(self.source.sizes):
-            if path.startswith("attestations/"):
+            if path.startswith("attestations/") and not path.endswith(".dsse.json"):
+                self.outcome.skip("a time stamp")
+            elif path.startswith("attestations/"):
                 try:
-                    self._check_attestation(path)
+                    envelope = Envelope(read_file(self.source, path, MAX_ENVELOPE_SIZE))
+                    if path.split("/")[1][:16] != envelope.subject[:16]:
+                        raise Refusal("its name is that of another subject")
+                    self._check_statement(path, envelope)
                 except Refusal as refusal:
-                    self._find(path, str(refusal), "ATTESTATION_INVALID")
-
-    def _check_attestation(self, path):
-        if path.endswith(".dsse.json"):
-            envelope = Envelope(read_file(self.source, path, MAX_ENVELOPE_SIZE))
-            subject = envelope.subject
-            self._check_statement(path, envelope)
-        elif path.endswith(".tsq"):
-            subject, _ = read_query(read_file(self.source, path, MAX_QUERY_SIZE))
-        else:
-            subject, nonce = read_answer(read_file(self.source, path, MAX_ANSWER_SIZE))
-            query = path[:-1] + "q"
-            if query in self.source.sizes:
-                self._check_query_of(query, subject, nonce)
-            self.outcome.skip("a time stamp")
-        if path.split("/")[1][:16] != subject[:16]:
-            raise Refusal("its name is that of another subject")
-
-    def _check_query_of(self, query, subject, nonce):
-        try:
-            asked = read_query(read_file(self.source, query, MAX_QUERY_SIZE))
-        except Refusal:
-            return
-        if asked != (subject, nonce):
-            raise Refusal("not the answer to its query")
+                    self._find("ATTESTATION_INVALID", path, str(refusal))
 
     def _check_statement(self, path, envelope):
-        """An envelope over a manifest or the report."""
+        """An envelope over a manifest or a report of the bundle."""
         expected = self._statements().get(envelope.subject)
         if expected is None:
             return
         signers, false_claim = envelope.signers(self.keys)
         if false_claim:
-            self._find(path, "a signature that claims a trusted key is by none", "SIGNATURE_FALSE")
+            self._find("SIGNATURE_FALSE", path, "a signature that claims a given key is by none")
         if not signers:
             self.outcome.skip("a signed statement: no key that was given made a signature")
         elif (envelope.statement["predicateType"], envelope.statement["predicate"]) != expected:
-            self._find(path, "it says something else than the file", "STATEMENT_DIFFERS")
+            self._find("STATEMENT_DIFFERS", path, "it says something else than the file")
 
     def _statements(self):
         """By digest of a file, the predicate type and predicate that a statement about it has."""
         found = {
             digest[7:]: (MANIFEST_PREDICATE, manifest_predicate(manifest)) for digest, manifest in self.manifests.items()
         }
-        report = self.index["files"].get("report/report.json")
-        if report is not None and self._report is not None:
-            found[report["digest"][7:]] = (REPORT_PREDICATE, report_predicate(self._report))
+        for path, report in self._reports.by_path.items():
+            _, digest = hash_file(self.source, path)
+            found[digest[7:]] = (REPORT_PREDICATE, report_predicate(report))
         return found
 
     # the end
 
-    def _finish(self):
-        if self._report is not None and not self._report_checked:
-            self._find("report/report.json", "about a number of entries that the ledger does not have", "REPORT_NUMBER")
+    def _check_index(self):
+        """What the index repeats of the other files."""
         if self._redacted != self.index["redacted"]:
-            self._find("bundle.json", "%d records are redacted" % self._redacted)
+            self._find("BUNDLE_INDEX", "bundle.json", "%d records are redacted" % self._redacted)
         audit = self.ledger
         if audit is None or audit.opened is None or audit.leaf is None:
             return
@@ -4811,7 +4963,7 @@ class BundleAudit:
             "size": audit.size,
         }
         if head != self.index["ledger"]:
-            self._find("bundle.json", "/ledger is not the head of the ledger")
+            self._find("BUNDLE_INDEX", "bundle.json", "/ledger is not the head of the ledger")
 
 
 class LedgerCopy:
@@ -4822,7 +4974,7 @@ class LedgerCopy:
     def __init__(self, source, path):
         self.path = path
         self._problem = None
-        self._connection = self._rows = self._folder = None
+        self._connection = self._rows = self._folder = self._leaf = None
         if path not in source.sizes:
             self._problem = "not there"
             return
@@ -4859,16 +5011,16 @@ class LedgerCopy:
         """Holds the next row against the entry that the audit has just taken."""
         if self._problem is not None:
             return
-        previous, self._leaf = getattr(self, "_leaf", None), audit.leaf
+        previous, self._leaf = self._leaf, audit.leaf
         try:
             row = self._rows.fetchone()
         except sqlite3.Error as error:
             self._problem = "no ledger file: %s" % error
             return
-        if row is None or [_raw(value) for value in row] != [audit.size - 1, previous, audit.leaf, body]:
+        if row != (audit.size - 1, previous, audit.leaf, body):
             self._problem = "row %d is not the entry" % (audit.size - 1)
 
-    def close(self, audit):
+    def close(self):
         """What is wrong with the file, as a list of texts."""
         try:
             if self._problem is None and self._rows.fetchone() is not None:
@@ -4880,11 +5032,6 @@ class LedgerCopy:
         if self._folder is not None:
             self._folder.cleanup()
         return [] if self._problem is None else [self._problem]
-
-
-def _raw(value):
-    """A column as bytes; hexadecimal texts too."""
-    return value
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -5015,7 +5162,11 @@ def main(arguments, out=None):
 
 if __name__ == "__main__":
     try:
+        sys.stdout.reconfigure(errors="backslashreplace")
         sys.exit(main(sys.argv[1:]))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (Exception, KeyboardInterrupt) as error:  # hostile input must not show a traceback
         print("boundbook_verify: internal fault: %s: %s" % (type(error).__name__, printable(str(error))), file=sys.stderr)
         sys.exit(1)

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exportBundle } from '../../src/audit/bundle/export.js';
 import { canonicalBytes } from '../../src/core/canonical-json.js';
@@ -228,7 +228,7 @@ describe.skipIf(!hasPython)(`second verifier: bundles (${NO_PYTHON})`, () => {
         (loose) => set(loose.find('attempt.started'), { request: `sha256:${'0'.repeat(64)}` }),
       ],
       ['REPORT_NUMBER', (loose) => replaceInReport(loose, '"settled":6', '"settled":7')],
-      ['REPORT_FORM', (loose) => replaceInReport(loose, '"schema":', '"schema": ')],
+      ['REPORT_FORM', (loose) => replaceInReport(loose, 'boundbook/report/1', 'boundbook/report/2')],
     ];
     const runs = verifyAll(cases.map(([code, edit], i) => edited(`${i}-${code}`, edit)));
     expect(runs.map(({ status }, i) => [i, status])).toEqual(cases.map((_, i) => [i, 4]));
@@ -240,40 +240,56 @@ describe.skipIf(!hasPython)(`second verifier: bundles (${NO_PYTHON})`, () => {
   it('finds files that are altered, surplus or missing', () => {
     const pack = 'ledger/objects.pack';
     const entries = 'ledger/entries.jsonl';
-    const cases: readonly (readonly [change: (folder: string) => void, indexed?: boolean])[] = [
-      [(folder) => appendFileSync(join(folder, 'report/report.txt'), ' '), false],
-      [(folder) => writeFileSync(join(folder, 'report/more.txt'), ''), false],
-      [(folder) => unlinkSync(join(folder, 'report/report.md')), false],
-      [(folder) => appendFileSync(join(folder, 'bundle.json'), '\n'), false],
-      [(folder) => replaceIn(join(folder, 'bundle.json'), '"redacted":0', '"redacted":1'), false],
-      [(folder) => appendFileSync(join(folder, pack), 'x')],
-      [(folder) => replaceIn(join(folder, pack), '5+7=', '5+8=')],
-      [(folder) => truncateSync(join(folder, pack), 1000)],
-      [(folder) => appendFileSync(join(folder, pack), `${'0'.repeat(64)} 0\n\n`)],
-      [(folder) => appendFileSync(join(folder, entries), '\n')],
-      [(folder) => truncateSync(join(folder, entries), readFileSync(join(folder, entries)).length - 1)],
-      [(folder) => replaceIn(join(folder, entries), '"seq":5', '"seq":6')],
-      [(folder) => writeFileSync(join(folder, entries), '')],
-      [(folder) => copyFileSync(join(folder, entries), join(folder, 'ledger/ledger.sqlite'))],
-      [(folder) => unlinkSync(join(folder, 'ledger/ledger.sqlite'))],
-      [(folder) => writeFileSync(join(folder, 'ledger/task-ids.json'), '{"all":["sum-1","sum-2","sum-3"]}')],
-      [(folder) => writeFileSync(join(folder, 'unknown.txt'), '')],
-      [(folder) => mkdirSync(join(folder, 'manifests/below/more'), { recursive: true })],
-      [(folder) => symlinkSync('/etc/passwd', join(folder, 'report/link.txt')), false],
-      [(folder) => execFileSync('mkfifo', [join(folder, 'report/pipe.txt')]), false],
-      [(folder) => replaceLink(join(folder, entries)), false],
-      [(folder) => renameManifest(folder)],
-      [(folder) => unlinkSync(join(folder, 'report/report.json')), false],
+    const zero = '0'.repeat(64);
+    const cases: readonly (readonly [code: string, change: (folder: string) => void, indexed?: boolean])[] = [
+      ['BUNDLE_INDEX', (folder) => appendFileSync(join(folder, 'report/report.txt'), ' '), false],
+      ['BUNDLE_INDEX', (folder) => writeFileSync(join(folder, 'report/more.txt'), ''), false],
+      ['BUNDLE_INDEX', (folder) => unlinkSync(join(folder, 'report/report.md')), false],
+      ['BUNDLE_INDEX', (folder) => appendFileSync(join(folder, 'bundle.json'), '\n'), false],
       [
-        (folder) =>
-          mkdirSync(join(folder, 'checkpoints')) ??
-          writeFileSync(join(folder, 'checkpoints/3.note'), 'no note'),
+        'BUNDLE_INDEX',
+        (folder) => replaceIn(join(folder, 'bundle.json'), '"redacted":0', '"redacted":1'),
+        false,
+      ],
+      ['BUNDLE_INDEX', (folder) => replaceIn(join(folder, 'bundle.json'), '"size":', '"size":1'), false],
+      ['BUNDLE_INVALID', (folder) => unlinkSync(join(folder, entries))],
+      ['BUNDLE_FORM', (folder) => appendFileSync(join(folder, pack), 'x')],
+      ['BUNDLE_FORM', (folder) => truncateSync(join(folder, pack), 1000)],
+      ['BUNDLE_FORM', (folder) => unlinkSync(join(folder, pack))],
+      ['BUNDLE_FORM', (folder) => appendFileSync(join(folder, entries), '\n')],
+      ['BUNDLE_FORM', (folder) => truncateSync(join(folder, entries), sizeOf(join(folder, entries)) - 1)],
+      ['BUNDLE_FORM', (folder) => writeFileSync(join(folder, 'ledger/task-ids.json'), '{"all":["sum-1"]}')],
+      ['BUNDLE_COPY', (folder) => copyFileSync(join(folder, entries), join(folder, 'ledger/ledger.sqlite'))],
+      ['BUNDLE_COPY', (folder) => unlinkSync(join(folder, 'ledger/ledger.sqlite'))],
+      ['OBJECT_ALTERED', (folder) => replaceIn(join(folder, pack), '5+7=', '5+8=')],
+      ['OBJECT_ORPHAN', (folder) => appendFileSync(join(folder, pack), `${zero} redacted 0 ${zero}\n`)],
+      ['CHAIN_BROKEN', (folder) => replaceIn(join(folder, entries), '"seq":5', '"seq":6')],
+      ['LEDGER_DAMAGED', (folder) => writeFileSync(join(folder, entries), '')],
+      ['BUNDLE_FILE', (folder) => writeFileSync(join(folder, 'unknown.txt'), '')],
+      ['BUNDLE_FILE', (folder) => writeFileSync(join(folder, 'report/REPORT.txt'), '')],
+      ['BUNDLE_FILE', (folder) => mkdirSync(join(folder, 'manifests/below/more'), { recursive: true })],
+      ['BUNDLE_FILE', (folder) => symlinkSync('/etc/passwd', join(folder, 'report/link.txt')), false],
+      ['BUNDLE_FILE', (folder) => execFileSync('mkfifo', [join(folder, 'report/pipe.txt')]), false],
+      ['BUNDLE_FILE', (folder) => replaceByLink(join(folder, entries)), false],
+      ['MANIFEST_ALTERED', (folder) => renameManifest(folder)],
+      ['MANIFEST_MISSING', (folder) => renameManifest(folder)],
+      ['PREDECESSOR_DIFFERS', (folder) => addPredecessor(folder)],
+      ['CHECKPOINT_DIFFERS', (folder) => put(join(folder, 'checkpoints/3.note'), 'no note')],
+      [
+        'ATTESTATION_INVALID',
+        (folder) => put(join(folder, `attestations/${zero.slice(48)}.00000000.dsse.json`), '{}'),
+      ],
+      [
+        'LEDGER_SHORTENED',
+        (folder) => replaceIn(join(folder, 'report/report.json'), '"entries":', '"entries":9'),
       ],
     ];
-    const runs = verifyAll(cases.map(([change, indexed], i) => broken(`file-${i}`, change, indexed)));
-    expect(runs.map(({ status, document }, i) => [i, status, document.verdict])).toEqual(
-      cases.map((_, i) => [i, 4, 'findings']),
+    const runs = verifyAll(cases.map(([, change, indexed], i) => broken(`file-${i}`, change, indexed)));
+    expect(runs.map(({ status }, i) => [i, status])).toEqual(cases.map((_, i) => [i, 4]));
+    const missed = cases.flatMap(([code], i) =>
+      codes(runs[i]).includes(code) ? [] : [[code, codes(runs[i])]],
     );
+    expect(missed).toEqual([]);
   });
 
   it('finds a tar that is cut short, holds something twice, a link or a way out', () => {
@@ -316,7 +332,6 @@ describe.skipIf(!hasPython)(`second verifier: bundles (${NO_PYTHON})`, () => {
       [bundle, '--key', 'nonsense'],
       [bundle, '--key'],
       [join(root, 'nowhere')],
-      [empty],
       [join(root, 'text.tar')],
     ];
     const answers = call(usage.map((args) => ['verify', args] as const)).map((answer) => answer.value as Run);
@@ -324,6 +339,10 @@ describe.skipIf(!hasPython)(`second verifier: bundles (${NO_PYTHON})`, () => {
     expect(
       answers.every(({ said }) => said.startsWith('boundbook_verify: ') && said.split('\n').length === 2),
     ).toBe(true);
+    expect(verifyAll([empty])[0]).toMatchObject({
+      status: 4,
+      document: { findings: [{ code: 'BUNDLE_INVALID' }] },
+    });
     const run = python([VERIFIER, bundle]);
     expect(run).toMatchObject({ status: 0, stderr: '' });
     expect(run.stdout).toMatch(/^verdict {4}clean\n/);
@@ -334,9 +353,7 @@ describe.skipIf(!hasPython)(`second verifier: bundles (${NO_PYTHON})`, () => {
   });
 
   it('finds every flipped byte of entries, objects and manifest, and never breaks', () => {
-    const paths = filesBelow(bundle).filter((path) =>
-      /^(ledger\/(entries|objects)|manifests)/.test(path),
-    );
+    const paths = filesBelow(bundle).filter((path) => /^(ledger\/(entries|objects)|manifests)/.test(path));
     const flips = paths.flatMap((path) => {
       const length = readFileSync(join(bundle, path)).length;
       return Array.from(
@@ -394,7 +411,21 @@ function replaceInReport(loose: LooseBundle, from: string, to: string): void {
   loose.files.set('report/report.json', Buffer.from(text.replace(from, to)));
 }
 
-function replaceLink(file: string): void {
+function sizeOf(file: string): number {
+  return readFileSync(file).length;
+}
+
+function put(file: string, content: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, content);
+}
+
+function addPredecessor(folder: string): void {
+  cpSync(join(folder, 'ledger'), join(folder, 'predecessors', 'b'.repeat(32)), { recursive: true });
+  unlinkSync(join(folder, 'predecessors', 'b'.repeat(32), 'ledger.sqlite'));
+}
+
+function replaceByLink(file: string): void {
   renameSync(file, `${file}.moved`);
   symlinkSync(`${file}.moved`, file);
 }
