@@ -58,7 +58,7 @@ function findEntry(book: Book, seq: number): Found {
 function findSlot(book: Book, id: string): Found {
   const named = [...entriesNaming(book, id)];
   const slot = named.map((entry) => ('slot' in entry ? entry.slot : '')).find((each) => each !== '') ?? id;
-  const key = book.fold.slots.key(slot) ?? plannedKey(book, slot);
+  const key = slotKeyOf(book, slot);
   const all = slot === id ? named : [...entriesNaming(book, slot)];
   const entries = all
     .filter((entry) => 'slot' in entry && entry.slot === slot)
@@ -74,7 +74,10 @@ function plainState(state: SlotState): JsonObject {
   return asJson(state === PLANNED ? { phase: 'planned', attempts: [], replacements: 0, regrades: 0 } : state);
 }
 
-function plannedKey(book: Book, id: string): SlotKey {
+/** What a slot id stands for. @throws {BoundbookError} SLOT_NOT_PLANNED. */
+export function slotKeyOf(book: Book, id: string): SlotKey {
+  const touched = book.fold.slots.key(id);
+  if (touched !== null) return touched;
   for (const slot of expandSlots(book.context.protocol, book.context.taskIds))
     if (slot.id === id) return slot;
   throw new BoundbookError(

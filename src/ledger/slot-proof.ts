@@ -6,6 +6,7 @@ import { decodeEntry } from './codec.js';
 import { newestNote } from './cosignatures.js';
 import type { Entry } from './entries.js';
 import { ledgerTree } from './ledger-tree.js';
+import { slotKeyOf } from './lookup.js';
 import { asJson, maskEntry } from './mask.js';
 import { inclusionProof } from './proofs.js';
 import { formatTlogProof, parseTlogProof, verifyTlogProof } from './tlog-proof.js';
@@ -33,7 +34,7 @@ export interface SlotProof {
  * Proves that the entry which closed a slot is in the ledger that its newest signed checkpoint describes.
  *
  * @throws {BoundbookError} PROOF_UNAVAILABLE when the slot is not closed, or no signed checkpoint covers its end;
- * SLOT_NOT_PLANNED for an id that nothing in the ledger names.
+ * SLOT_NOT_PLANNED.
  */
 export async function proveSlot(book: Book, slot: string): Promise<SlotProof> {
   const found = closingEntry(book, slot);
@@ -100,12 +101,8 @@ function mayBeShown({ fold }: Book, entry: Entry): boolean {
   return canonicalText(maskEntry(entry, state)) === canonicalText(asJson(entry));
 }
 
-function notClosed({ fold }: Book, slot: string): BoundbookError {
-  if (fold.slots.key(slot) === undefined) {
-    return new BoundbookError('SLOT_NOT_PLANNED', `nothing in the ledger closed a slot ${slot}`, {
-      hint: 'Give the slot’s id, 32 hexadecimal digits, as `boundbook show` prints it.',
-    });
-  }
+function notClosed(book: Book, slot: string): BoundbookError {
+  slotKeyOf(book, slot);
   return new BoundbookError('PROOF_UNAVAILABLE', `the slot ${slot} is not closed yet`, {
     hint: 'There is nothing to prove before it is settled or finally unresolved.',
   });
