@@ -15,8 +15,7 @@ const MODES = {
 export const command: CommandDefinition = {
   name: 'show',
   args: '[what]',
-  summary:
-    'show an entry (by number), a slot or attempt with its history (by id), an object (by digest); prove what became of a slot',
+  summary: 'show an entry, a slot or attempt with its history, or an object; prove what became of a slot',
   options: [
     { flags: '--manifest <manifest>', description: 'whose ledger, when the workspace has several plans' },
     {
