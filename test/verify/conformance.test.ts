@@ -8,15 +8,15 @@ import { BoundbookError } from '../../src/core/errors.js';
 import { CASES } from '../support/conformance/cases/index.js';
 import { Generator } from '../support/conformance/generate.js';
 import { filesBelow } from '../support/loose-bundle.js';
-import { hasPython, NO_PYTHON, VERIFIER } from '../verify/python.js';
+import { hasPython, NO_PYTHON, VERIFIER } from './python.js';
 
 /**
- * Every folder here is a bundle with a line that says why it passes or fails; a name that ends in `_fail` must fail. The
+ * Every folder of test/conformance is a bundle with a line that says why it passes or fails; a name that ends in `_fail` must fail. The
  * audit and the second verifier must agree on each of them. `BOUNDBOOK_UPDATE=1` writes the folders anew from
  * `test/support/conformance`.
  */
 
-const FOLDER = import.meta.dirname;
+const FOLDER = join(import.meta.dirname, '../conformance');
 const UPDATE = process.env.BOUNDBOOK_UPDATE === '1';
 const names = readdirSync(FOLDER, { withFileTypes: true })
   .filter((item) => item.isDirectory())
