@@ -2950,7 +2950,7 @@ class Tally:
     """What a report counts."""
 
     def __init__(self):
-        self.attempts = {"first": 0, "replacement": 0, "regrade": 0, "recovered": 0}
+        self.attempts = {"first": 0, "replacement": 0, "regrade": 0, "recovered": 0, "after_unblinding": 0}
         self.failures = {}
         self.finish_reasons = {}
         self.settled = {}
@@ -2988,6 +2988,7 @@ class LedgerAudit:
         self.pack = pack
         self.outcome = outcome
         self.predecessor = None
+        self.manifests = {}
         self.tree = Tree()
         self.leaf = None
         self.opened = None
@@ -3008,6 +3009,8 @@ class LedgerAudit:
         self._carried_at = ()
         self.sealed_by = None
         self.unblinded_when_sealed = False
+        self.successor = None
+        self.carried = {"settled": 0, "unresolved": 0, "attempts": 0}
         self._selections = {}
         self._timestamps = set()
         self._mentioned = 0
@@ -3243,6 +3246,7 @@ class LedgerAudit:
         slot.replacements += entry["kind"] == "replacement"
         slot.regrades += entry["kind"] == "regrade"
         self.tally.attempts[entry["kind"]] += 1
+        self.tally.attempts["after_unblinding"] += self.unblinded is not None
         self.evidence.check_request(entry, entry["slot"])
 
     def _new_slot(self, key):
@@ -3433,6 +3437,8 @@ class LedgerAudit:
         else:
             slot.reason = outcome["reason"]
         slot.attempts, slot.by, slot.carried_from = entry["attempts"], "carried", entry["closed_by"]
+        self.carried[outcome["kind"]] += 1
+        self.carried["attempts"] += entry["attempts"]
         self.slots[raw] = slot
         self._close(slot, outcome["kind"])
 
@@ -3465,6 +3471,12 @@ class LedgerAudit:
     def _amend(self, entry):
         require(self.sealed_by is None, "the plan was amended before")
         self.sealed_by, self.unblinded_when_sealed = entry, self.unblinded is not None
+        self.successor = {
+            "manifest": entry["successor"],
+            "revision": entry["revision"],
+            "reason": entry["reason"],
+            "entry": self.size,
+        }
         require(entry["successor"] != self.manifest.digest, "a plan that succeeds itself")
         require(entry["revision"] > self.protocol["revision"], "not a later revision")
 
@@ -3859,6 +3871,103 @@ def nearly(expected):
     return check
 
 
+def revisions_of(manifest, manifests):
+    """The amendments that led to a plan, the latest first; manifests by digest, as far as they are at hand."""
+    found = []
+    while manifest is not None and manifest.value["supersedes"] is not None and manifest.value["exposure"] is not None:
+        value = manifest.value
+        before = manifests.get(value["supersedes"])
+        found.append(
+            {
+                "revision": value["revision"],
+                "manifest": manifest.digest,
+                "supersedes": value["supersedes"],
+                "reason": value["reason"],
+                "exposure": {
+                    name: value["exposure"][name] for name in ("slots_run", "settled", "unblinded", "declared")
+                },
+                "changes": None if before is None else plan_changes(before, manifest),
+            }
+        )
+        manifest = before
+    return found
+
+
+def plan_changes(before, after):
+    """What a revision changed, as the two manifests say."""
+    old, new = before.protocol, after.protocol
+    was, now = _declared(old["analysis"]), _declared(new["analysis"])
+    members = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+    return {
+        "slots": {
+            "before": (before.value["plan"] or {}).get("count"),
+            "after": (after.value["plan"] or {}).get("count"),
+        },
+        "dropped": _missing_parts(old, new),
+        "added": _missing_parts(new, old),
+        "analysis": {
+            "dropped": [name for name in was if name not in now],
+            "added": [name for name in now if name not in was],
+            "changed": [name for name in now if name in was and was[name] != now[name]],
+        },
+        "protocol": _in_utf16_order(members - {"boundbook", "name", "revision"}),
+        "bindings": [
+            binding["name"]
+            for binding in after.value["bindings"]
+            if binding["name"] in before.bindings and before.bindings[binding["name"]]["digest"] != binding["digest"]
+        ],
+    }
+
+
+def _declared(analysis):
+    kinds = (("score", "scores"), ("contrast", "contrasts"), ("table", "tables"), ("decision", "decisions"))
+    return {"%s %s" % (kind, one["id"]): one for kind, name in kinds for one in analysis.get(name, [])}
+
+
+def _missing_parts(plan, other):
+    parts = []
+    for name in _in_utf16_order(plan["queues"]):
+        own, others = _shape(plan, name), _shape(other, name)
+        if others is None:
+            parts.append({"kind": "queue", "queue": name, "name": "", "slots": _shape_size(own)})
+        else:
+            parts += [{"queue": name, **part} for part in _missing_in_queue(own, others)]
+    return parts
+
+
+def _shape(plan, name):
+    queue = plan["queues"].get(name)
+    if queue is None:
+        return None
+    arms = {arm: training_seeds(plan, arm) for arm in _in_utf16_order(queue["arms"])}
+    tasks = plan["task_sets"][queue["tasks"]]["count"]
+    return {"tasks": tasks, "reps": queue["reps"], "seeds": evaluation_seeds(queue), "arms": arms}
+
+
+def _shape_size(shape):
+    return sum(map(len, shape["arms"].values())) * shape["tasks"] * shape["reps"] * len(shape["seeds"])
+
+
+def _missing_in_queue(own, others):
+    each, size = own["tasks"] * own["reps"] * len(own["seeds"]), _shape_size(own)
+    for arm, seeds in own["arms"].items():
+        kept = others["arms"].get(arm)
+        if kept is None:
+            yield {"kind": "arm", "name": arm, "slots": each * len(seeds)}
+        else:
+            for seed in seeds:
+                if seed not in kept:
+                    label = "null" if seed is None else "%d" % seed
+                    yield {"kind": "training_seed", "name": "%s@%s" % (arm, label), "slots": each}
+    for seed in own["seeds"]:
+        if seed not in others["seeds"]:
+            yield {"kind": "evaluation_seed", "name": "%d" % seed, "slots": size // len(own["seeds"])}
+    for kind in ("reps", "tasks"):
+        more, less = own[kind], others[kind]
+        if more > less:
+            yield {"kind": kind, "name": "%d to %d" % (more, less), "slots": size // more * (more - less)}
+
+
 class ReportBuilder:
     """Computes the report of a ledger at its present position."""
 
@@ -3870,9 +3979,12 @@ class ReportBuilder:
         self._manifest = audit.manifest.value
         self._draws = {}
         self._results = {}
-        exposure = self._manifest["exposure"]
+        self._revisions = revisions_of(audit.manifest, audit.manifests)
+        post_hoc = any(one["exposure"]["unblinded"] for one in self._revisions)
         partial = audit.unblinded is not None and audit.unblinded["partial"]
-        self._demoted = partial or (exposure is not None and exposure["unblinded"])
+        reasons = (("post hoc", post_hoc), ("unblinded in part", partial), ("superseded", audit.successor is not None))
+        self._demoted = [name for name, holds in reasons if holds]
+        self._amended = None if not self._revisions else "post hoc" if post_hoc else "before unblinding"
 
     def visibility(self):
         unblinded = self._audit.unblinded
@@ -3885,12 +3997,16 @@ class ReportBuilder:
         shown = audit.unblinded is not None
         return {
             "schema": "boundbook/report/1",
+            "amendment": self._amended,
+            "demoted": self._demoted,
+            "revisions": self._revisions,
+            "successor": audit.successor,
+            "carried": self._carried(),
             "protocol": {name: manifest[name] for name in ("name", "revision", "title", "due")},
             "manifest": {
                 "digest": audit.manifest.digest,
                 "sequence": manifest["sequence"],
                 "supersedes": manifest["supersedes"],
-                "amendment": self._amendment(),
                 "task_use": [{"binding": use["binding"], "plans": use["plans"]} for use in manifest["task_use"]],
             },
             "plan": {"slots": manifest["plan"]["count"], "digest": manifest["plan"]["digest"]},
@@ -3917,12 +4033,12 @@ class ReportBuilder:
             "not_checked": _PROSES,
         }
 
-    def _amendment(self):
-        exposure = self._manifest["exposure"]
-        if exposure is None:
+    def _carried(self):
+        carries = self._audit.opened["carries"]
+        if carries is None:
             return None
-        shown = {name: exposure[name] for name in ("slots_run", "settled", "unblinded", "declared")}
-        return {"reason": self._manifest["reason"], **shown}
+        names = ("manifest", "ledger", "root", "again", "dropped")
+        return {**{name: carries[name] for name in names}, "entries": carries["size"], **self._audit.carried}
 
     def bounds(self):
         """The bounds of scores and contrasts as {of, lower, upper}, with exact fractions."""
@@ -4838,6 +4954,7 @@ class BundleAudit:
             self._find(code, files.path("objects.pack"), message)
         self._redacted += pack.redacted
         audit = LedgerAudit(files.path("entries.jsonl"), manifest, pack, self._task_ids(files, manifest, pack), self.outcome)
+        audit.manifests = self.manifests
         audit.predecessor = predecessor
         audit.expect_schemas()
         self._feed(audit, files, carries)

@@ -160,12 +160,12 @@ function trustOf({ keys = [], policy = null }: AuditOptions): Trust | null {
 
 function compareReports(
   reports: readonly ReportFile[],
-  { identified, ledger }: AuditSource,
+  { identified, lineage, ledger }: AuditSource,
   { fold, head }: LedgerAudit,
   findings: Findings,
 ): readonly string[] {
   if (identified !== null && fold !== null) {
-    return auditReports(reports, { identified, source: ledger, fold, head, findings });
+    return auditReports(reports, { identified, lineage, source: ledger, fold, head, findings });
   }
   const message = 'the report cannot be rebuilt: there is no plan to rebuild it from';
   for (const { name } of reports) findings.add({ code: 'REPORT_FORM', where: { file: name }, message });

@@ -31,7 +31,7 @@ const NOTHING: ClaimVerdict = { checked: [], remarks: [], notChecked: [] };
  */
 export function compareClaim(
   file: ClaimFile | undefined,
-  { identified, ledger }: Pick<AuditSource, 'identified' | 'ledger'>,
+  { identified, lineage, ledger }: Pick<AuditSource, 'identified' | 'lineage' | 'ledger'>,
   { fold, head }: LedgerAudit,
   findings: Findings,
 ): ClaimVerdict {
@@ -42,7 +42,7 @@ export function compareClaim(
   const { taskIds } = fold.context;
   const boundOf = (contrast: string) => {
     if (fold.unblinded === null) return null;
-    return reportedBound(reportNow({ identified, source: ledger, fold, head, findings }), contrast);
+    return reportedBound(reportNow({ identified, lineage, source: ledger, fold, head, findings }), contrast);
   };
   return auditClaim(file, { identified, taskIds }, boundOf, findings);
 }

@@ -9,6 +9,7 @@ import { LedgerFold } from '../ledger/fold.js';
 import { CompactRange, leafHash } from '../ledger/merkle.js';
 import type { LedgerHead } from '../ledger/reader.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
+import { supersededBy } from '../manifest/succession.js';
 import { buildReport } from '../report/build.js';
 import { reportInput } from '../report/input.js';
 import { renderReport } from '../report/render.js';
@@ -27,6 +28,8 @@ export interface ReportFile {
 
 export interface ReportAuditSetting {
   readonly identified: IdentifiedManifest;
+  /** The manifests that it rests on. */
+  readonly lineage: readonly IdentifiedManifest[];
   readonly source: RowSource;
   /** The state after all entries. */
   readonly fold: LedgerFold;
@@ -142,6 +145,7 @@ function rebuild(setting: Rebuilding, size: number): Report {
     reportInput({
       manifest: identified.manifest,
       manifestDigest: identified.digest,
+      superseded: supersededBy(identified.manifest, setting.lineage).plans,
       fold,
       head,
       entries: entries(source, size),

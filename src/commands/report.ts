@@ -42,12 +42,15 @@ async function readInput<T>(
   const { BoundbookError } = await import('../core/errors.js');
   const { openBook } = await import('../ledger/book.js');
   const { loadManifest } = await import('../manifest/select.js');
+  const { requireSuperseded } = await import('../manifest/succession.js');
+  const { readWorkspace } = await import('../manifest/workspace.js');
   const { bookInput } = await import('../report/input.js');
   const stored = await loadManifest(root, manifest);
+  const superseded = requireSuperseded(stored.manifest, (await readWorkspace(root)).manifests);
   try {
     const book = await openBook(root, stored, 'read');
     try {
-      return make(bookInput(book));
+      return make(bookInput(book, superseded));
     } finally {
       book.close();
     }
@@ -55,7 +58,7 @@ async function readInput<T>(
     const { plan } = stored.manifest;
     if (!(error instanceof BoundbookError) || error.code !== 'LEDGER_NOT_FOUND' || plan === null) throw error;
     const { beforeRunInput } = await import('../report/before-run.js');
-    return make(await beforeRunInput(root, stored, plan));
+    return make(await beforeRunInput(root, stored, plan, superseded));
   }
 }
 

@@ -1,9 +1,8 @@
 import { join } from 'node:path';
-import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { exists } from '../core/files.js';
 import type { Manifest } from '../manifest/manifest.js';
-import { successorOf, supersededBy } from '../manifest/succession.js';
+import { notAtHand, successorOf, supersededBy } from '../manifest/succession.js';
 import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import type { TaskSets } from '../protocol/tasks.js';
 import { type Book, ledgerFolder, openBook } from './book.js';
@@ -38,17 +37,6 @@ export async function findPredecessor(
   }
   if (missing === null) return null;
   throw notAtHand(missing);
-}
-
-function notAtHand(manifest: Digest): BoundbookError {
-  return new BoundbookError(
-    'MANIFEST_NOT_FOUND',
-    `the superseded manifest ${manifest} is not in this workspace`,
-    {
-      hint: 'Put it back, with its ledger if it has one: what was closed there is not run again.',
-      evidence: { supersedes: manifest },
-    },
-  );
 }
 
 /**

@@ -54,6 +54,31 @@ export function supersededBy<M extends IdentifiedManifest>(
   return { plans, missing: null };
 }
 
+/**
+ * The plans that a plan supersedes, the latest first.
+ *
+ * @throws {BoundbookError} MANIFEST_NOT_FOUND when one of them is not at hand.
+ */
+export function requireSuperseded<M extends IdentifiedManifest>(
+  manifest: Manifest,
+  all: readonly M[],
+): readonly M[] {
+  const { plans, missing } = supersededBy(manifest, all);
+  if (missing !== null) throw notAtHand(missing);
+  return plans;
+}
+
+export function notAtHand(manifest: Digest): BoundbookError {
+  return new BoundbookError(
+    'MANIFEST_NOT_FOUND',
+    `the superseded manifest ${manifest} is not in this workspace`,
+    {
+      hint: 'Put it back, with its ledger if it has one: what was closed there is not run again.',
+      evidence: { supersedes: manifest },
+    },
+  );
+}
+
 /** @throws {BoundbookError} PLAN_SUPERSEDED when another revision took the plan's place (P22). */
 export function assertInForce(stored: StoredManifest, all: readonly StoredManifest[]): void {
   const successor = successorOf(stored, all);

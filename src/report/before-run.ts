@@ -1,7 +1,7 @@
 import { LedgerFold } from '../ledger/fold.js';
 import { EMPTY_ROOT } from '../ledger/merkle.js';
 import { openHost, readBoundFile } from '../manifest/gather.js';
-import { bindingOf, type Manifest } from '../manifest/manifest.js';
+import { bindingOf, type IdentifiedManifest, type Manifest } from '../manifest/manifest.js';
 import { locate, requiredBindings } from '../manifest/required.js';
 import type { StoredManifest } from '../manifest/workspace.js';
 import { resolveTaskSets } from '../protocol/tasks.js';
@@ -13,12 +13,14 @@ import type { ReportInput } from './report-input.js';
  * since there is no ledger that keeps them.
  *
  * @param plan of the manifest, which must have one
+ * @param superseded the plans that it supersedes, the latest first
  * @throws {BoundbookError} FILE_CHANGED when a task file is not the bound one; FILE_NOT_FOUND and the like.
  */
 export async function beforeRunInput(
   root: string,
   { manifest, digest }: StoredManifest,
   plan: NonNullable<Manifest['plan']>,
+  superseded: readonly IdentifiedManifest[] = [],
 ): Promise<ReportInput> {
   const { protocol } = manifest;
   const required = requiredBindings(protocol);
@@ -32,6 +34,7 @@ export async function beforeRunInput(
   return reportInput({
     manifest,
     manifestDigest: digest,
+    superseded,
     fold: new LedgerFold({ manifest: digest, protocol, taskIds, plan }),
     head: { size: 0, leaf: null, root: EMPTY_ROOT.toString('hex') },
     entries: [],

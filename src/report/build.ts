@@ -8,7 +8,8 @@ import { notesOf } from './notes.js';
 import { conditionOf, evaluationSeedsOf, type PlanView, queueOf, tasksOf } from './plan-view.js';
 import type { Incident, ReportInput } from './report-input.js';
 import { queueResults } from './results.js';
-import type { ArmDescription, Counts, QueueCoverage, Report, Visibility } from './value.js';
+import { type AmendmentKind, amendmentKind } from './revisions.js';
+import type { ArmDescription, Counts, Demotion, QueueCoverage, Report, Visibility } from './value.js';
 
 /**
  * The report that a book supports: a pure function of manifest, ledger and objects (law 10). Before unblinding it
@@ -20,8 +21,9 @@ export function buildReport(input: ReportInput): Report {
   const { protocol, taskIds, unblinded } = input;
   const visibility: Visibility =
     unblinded === null ? 'blinded' : unblinded.partial ? 'unblinded_partially' : 'unblinded';
-  const demoted = visibility === 'unblinded_partially' || input.manifest.amendment?.unblinded === true;
-  const view: PlanView = { protocol, taskIds, demoted };
+  const amendment = amendmentKind(input.revisions);
+  const demoted = demotions(input, visibility, amendment);
+  const view: PlanView = { protocol, taskIds, demoted: demoted.length > 0 };
   const cells = new Cells(protocol, taskIds, input.slots);
   const queues = Object.keys(protocol.queues)
     .sort()
@@ -30,6 +32,8 @@ export function buildReport(input: ReportInput): Report {
   const results = visibility === 'blinded' ? null : queueResults(view, cells);
   return {
     schema: 'boundbook/report/1',
+    amendment,
+    demoted,
     protocol: {
       name: protocol.name,
       revision: protocol.revision,
@@ -41,7 +45,10 @@ export function buildReport(input: ReportInput): Report {
     ledger: input.ledger,
     blinding: protocol.blinding,
     visibility,
-    notes: notesOf(input, visibility, total),
+    revisions: input.revisions,
+    successor: input.successor,
+    carried: input.carried,
+    notes: notesOf(input, visibility, amendment, total),
     coverage: { total, queues },
     arms: Object.keys(protocol.arms)
       .sort()
@@ -57,6 +64,19 @@ export function buildReport(input: ReportInput): Report {
     caveats: [...designCaveats(view), ...(results === null ? [] : outcomeCaveats(results))],
     not_checked: NOT_CHECKED,
   };
+}
+
+/** What keeps every figure from confirming anything (P22). */
+function demotions(
+  { successor }: ReportInput,
+  visibility: Visibility,
+  amendment: AmendmentKind | null,
+): readonly Demotion[] {
+  return [
+    ...(amendment === 'post hoc' ? (['post hoc'] as const) : []),
+    ...(visibility === 'unblinded_partially' ? (['unblinded in part'] as const) : []),
+    ...(successor === null ? [] : (['superseded'] as const)),
+  ];
 }
 
 function incidentsOf({ incidents, restorations }: ReportInput): readonly Incident[] {

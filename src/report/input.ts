@@ -3,34 +3,49 @@ import type { Book } from '../ledger/book.js';
 import type { Entry } from '../ledger/entries.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { SlotBook } from '../ledger/slot-book.js';
-import type { Manifest } from '../manifest/manifest.js';
+import type { IdentifiedManifest, Manifest } from '../manifest/manifest.js';
 import { expandSlots } from '../slots/plan.js';
-import type { ManifestInput, ReportInput, SlotOutcome } from './report-input.js';
+import type { CarriedSlots, ManifestInput, ReportInput, SlotOutcome, Successor } from './report-input.js';
+import { revisionsOf } from './revisions.js';
 import { tallyEntries } from './tally.js';
 
 /** What a report is made from, however it was opened. */
 export interface ReportSource {
   readonly manifest: Manifest;
   readonly manifestDigest: Digest;
+  /** The plans that it supersedes, the latest first. */
+  readonly superseded: readonly IdentifiedManifest[];
   readonly fold: LedgerFold;
   readonly head: { readonly size: number; readonly leaf: string | null; readonly root: string };
   /** The entries that {@link fold} has taken, in order. */
   readonly entries: Iterable<Entry>;
 }
 
-/** Reads everything that a report needs out of an opened book. */
-export function bookInput(book: Book): ReportInput {
+/**
+ * Reads everything that a report needs out of an opened book.
+ *
+ * @param superseded the plans that its plan supersedes, the latest first
+ */
+export function bookInput(book: Book, superseded: readonly IdentifiedManifest[] = []): ReportInput {
   const { manifest, manifestDigest, fold, store } = book;
   return reportInput({
     manifest,
     manifestDigest,
+    superseded,
     fold,
     head: book.head(),
     entries: foldedEntries(store, fold),
   });
 }
 
-export function reportInput({ manifest, manifestDigest, fold, head, entries }: ReportSource): ReportInput {
+export function reportInput({
+  manifest,
+  manifestDigest,
+  superseded,
+  fold,
+  head,
+  entries,
+}: ReportSource): ReportInput {
   const { protocol, taskIds, plan } = fold.context;
   const { first, replacement, regrade } = fold.attempts;
   const costs = fold.costs();
@@ -47,7 +62,16 @@ export function reportInput({ manifest, manifestDigest, fold, head, entries }: R
     },
     unblinded: fold.unblinded === null ? null : { partial: fold.unblinded.partial },
     slots: slotOutcomes(fold),
-    attempts: { first, replacement, regrade, recovered: fold.recovered },
+    attempts: {
+      first,
+      replacement,
+      regrade,
+      recovered: fold.recovered,
+      after_unblinding: fold.startedAfterUnblinding,
+    },
+    revisions: revisionsOf({ manifest, digest: manifestDigest }, superseded),
+    successor: successorIn(fold),
+    carried: carriedSlots(fold),
     ...tallyEntries(entries, (slot) => fold.slots.key(slot)?.arm ?? ''),
     restorations: fold.restorations.map(({ incarnation, seq, known, lost, reason }) => ({
       incarnation,
@@ -67,6 +91,19 @@ export function reportInput({ manifest, manifestDigest, fold, head, entries }: R
       after_unblinding: afterUnblinding,
     })),
   };
+}
+
+function successorIn({ amended }: LedgerFold): Successor | null {
+  if (amended === null) return null;
+  const { successor, revision, reason, seq } = amended;
+  return { manifest: successor, revision, reason, entry: seq };
+}
+
+function carriedSlots({ opened, slots }: LedgerFold): CarriedSlots | null {
+  const carries = opened?.carries ?? null;
+  if (carries === null) return null;
+  const { manifest, ledger, size, root, again, dropped } = carries;
+  return { manifest, ledger, entries: size, root, ...slots.carried, again, dropped };
 }
 
 /** A run may append while a report is made; the report is of what was folded. */
@@ -93,21 +130,11 @@ function openState(slots: SlotBook, id: string): 'unresolved' | 'pending' {
 }
 
 function manifestInput(manifest: Manifest, digest: Digest): ManifestInput {
-  const { sequence, supersedes, exposure, reason, task_use } = manifest;
+  const { sequence, supersedes, task_use } = manifest;
   return {
     digest,
     sequence,
     supersedes,
-    amendment:
-      exposure === null
-        ? null
-        : {
-            reason,
-            slots_run: exposure.slots_run,
-            settled: exposure.settled,
-            unblinded: exposure.unblinded,
-            declared: exposure.declared,
-          },
     task_use: task_use.map(({ binding, plans }) => ({ binding, plans })),
   };
 }

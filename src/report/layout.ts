@@ -3,6 +3,7 @@ import { toFixedDecimal, toPercent } from '../analysis/rounding.js';
 import { selectorText } from '../slots/selector.js';
 import { type Block, heading, list, paragraph, table } from './document.js';
 import { queueBlocks } from './layout-results.js';
+import { revisionBlocks } from './layout-revisions.js';
 import { scaleOf } from './scale.js';
 import type { Costs, Counts, Report } from './value.js';
 import { plural } from './words.js';
@@ -11,9 +12,10 @@ import { plural } from './words.js';
 export function layout(report: Report): readonly Block[] {
   const scale = scaleOf(report);
   return [
-    heading(1, `Report: ${report.protocol.title}`),
+    heading(1, `${report.amendment === 'post hoc' ? 'Post hoc report' : 'Report'}: ${report.protocol.title}`),
     ...identity(report),
     ...list(report.notes),
+    ...revisionBlocks(report),
     heading(2, 'Coverage'),
     ...coverage(report),
     ...(report.results ?? []).flatMap((result) => queueBlocks(result, scale)),
@@ -70,7 +72,7 @@ const VISIBILITY = {
   unblinded_partially: 'unblinded before the plan was complete',
 } as const;
 
-function coverage({ coverage: { total, queues } }: Report): readonly Block[] {
+function coverage({ coverage: { total, queues }, demoted }: Report): readonly Block[] {
   const counts = (c: Counts) => [
     String(c.planned),
     String(c.settled),
@@ -83,7 +85,7 @@ function coverage({ coverage: { total, queues } }: Report): readonly Block[] {
     [
       ...queues.map((q) => [
         q.queue,
-        q.role,
+        demoted.length > 0 && q.role === 'confirmatory' ? 'exploratory now' : q.role,
         String(q.tasks),
         q.evaluation_seeds.length > 1 ? `${q.evaluation_seeds.length} x ${q.reps}` : String(q.reps),
         ...counts(q),
@@ -142,11 +144,11 @@ function failureBlocks({ failures }: Report): readonly Block[] {
 }
 
 function costBlocks({ attempts, costs }: Report): readonly Block[] {
-  const { first, replacement, regrade, recovered } = attempts;
+  const { first, replacement, regrade, recovered, after_unblinding: late } = attempts;
   return [
     paragraph(
       `Attempts: ${first} first, ${plural(replacement, 'replacement')}, ${plural(regrade, 'regrade')}; ${recovered} recovered after a dead ` +
-        'process. Costs include failed attempts and what no settlement rests on.',
+        `process${late === 0 ? '' : `; ${late} started after outcomes were open`}. Costs include failed attempts and what no settlement rests on.`,
     ),
     ...effortTable(costs),
     paragraph(

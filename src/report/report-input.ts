@@ -4,6 +4,7 @@ import type { Effort } from '../ledger/costs.js';
 import type { Protocol, Stage } from '../protocol/schema.js';
 import type { TaskIds } from '../slots/plan.js';
 import type { SlotKey } from '../slots/slot.js';
+import type { Revision } from './revisions.js';
 
 /** Everything that a report is a function of (law 10): plain values, no hosts or paths, no time but that of a note. */
 export interface ReportInput {
@@ -21,7 +22,15 @@ export interface ReportInput {
     readonly replacement: number;
     readonly regrade: number;
     readonly recovered: number;
+    /** Of all of them, started when outcomes could be read already: what rests on them is exploratory. */
+    readonly after_unblinding: number;
   };
+  /** The amendments that led to this plan, the latest first (P22). */
+  readonly revisions: readonly Revision[];
+  /** The revision that took this plan's place, as its ledger says. */
+  readonly successor: Successor | null;
+  /** What was taken over from the superseded plan's ledger; null when nothing was. */
+  readonly carried: CarriedSlots | null;
   readonly failures: readonly FailureCount[];
   readonly generations: readonly GenerationCount[];
   readonly costs: CostInput;
@@ -29,6 +38,31 @@ export interface ReportInput {
   readonly noted: readonly NotedDeviation[];
   /** Older copies of the ledger that were put back. */
   readonly restorations: readonly LostEntries[];
+}
+
+/** The revision that took a plan's place. */
+export interface Successor {
+  readonly manifest: Digest;
+  readonly revision: number;
+  readonly reason: string;
+  /** Position of the entry that says so. */
+  readonly entry: number;
+}
+
+/** Slots that were closed under the superseded plan. Their attempts, failures and costs are in the report of its ledger. */
+export interface CarriedSlots {
+  readonly manifest: Digest;
+  readonly ledger: string;
+  readonly entries: number;
+  readonly root: string;
+  readonly settled: number;
+  readonly unresolved: number;
+  /** Attempts that were started for them there. */
+  readonly attempts: number;
+  /** Slots closed there and executed again here, under other conditions. */
+  readonly again: number;
+  /** Slots closed there that this plan does not hold. */
+  readonly dropped: number;
 }
 
 /** What was lost when an older copy was put back: entries that were known outside, whatever they held. */
@@ -46,14 +80,6 @@ export interface ManifestInput {
   readonly digest: Digest;
   readonly sequence: number;
   readonly supersedes: Digest | null;
-  /** Why a plan was amended, and what was known of outcomes then; null for a first plan (P22). */
-  readonly amendment: {
-    readonly reason: string | null;
-    readonly slots_run: number;
-    readonly settled: number;
-    readonly unblinded: boolean;
-    readonly declared: string | null;
-  } | null;
   /** How many earlier plans of the workspace bound the same task list. */
   readonly task_use: readonly { readonly binding: string; readonly plans: number }[];
 }

@@ -3,12 +3,15 @@ import type { DecisionStatus } from '../analysis/decision.js';
 import type { Digest } from '../core/digest.js';
 import type { ShownEffort } from '../ledger/costs.js';
 import type {
+  CarriedSlots,
   FailureCount,
   Incident,
   LedgerIdentity,
   ManifestInput,
   NotedDeviation,
+  Successor,
 } from './report-input.js';
+import type { AmendmentKind, Revision } from './revisions.js';
 
 /**
  * The report as one plain value, schema `boundbook/report/1`. Its canonical JSON is the report; text and Markdown are
@@ -16,6 +19,10 @@ import type {
  */
 export interface Report {
   readonly schema: 'boundbook/report/1';
+  /** The first member of its JSON, so that no form of a report hides it. */
+  readonly amendment: AmendmentKind | null;
+  /** Why nothing here confirms anything; empty when that is for the labels to say. */
+  readonly demoted: readonly Demotion[];
   readonly protocol: {
     readonly name: string;
     readonly revision: number;
@@ -27,6 +34,9 @@ export interface Report {
   readonly ledger: LedgerIdentity;
   readonly blinding: 'masked' | 'none';
   readonly visibility: Visibility;
+  readonly revisions: readonly Revision[];
+  readonly successor: Successor | null;
+  readonly carried: CarriedSlots | null;
   readonly notes: readonly string[];
   readonly coverage: { readonly total: Counts; readonly queues: readonly QueueCoverage[] };
   readonly arms: readonly ArmDescription[];
@@ -37,6 +47,7 @@ export interface Report {
     readonly replacement: number;
     readonly regrade: number;
     readonly recovered: number;
+    readonly after_unblinding: number;
   };
   /** null while blinded: a model failure is an outcome. */
   readonly failures: readonly FailureCount[] | null;
@@ -49,6 +60,8 @@ export interface Report {
   readonly caveats: readonly string[];
   readonly not_checked: readonly string[];
 }
+
+export type Demotion = 'post hoc' | 'unblinded in part' | 'superseded';
 
 export type Visibility = 'blinded' | 'unblinded' | 'unblinded_partially';
 

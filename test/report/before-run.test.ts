@@ -53,6 +53,7 @@ describe('before the first run', () => {
     const findings = new Findings();
     const [line] = auditReports([{ name: 'r.json', bytes: Buffer.from(text) }], {
       identified: stored,
+      lineage: [],
       source: book.store,
       fold: book.fold,
       head: book.head(),

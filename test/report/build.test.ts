@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { canonicalText } from '../../src/core/canonical-json.js';
+import { digestOf } from '../../src/core/digest.js';
 import { BoundbookError } from '../../src/core/errors.js';
 import type { Protocol } from '../../src/protocol/schema.js';
 import { buildReport } from '../../src/report/build.js';
@@ -324,12 +325,41 @@ describe('law 9', () => {
   });
 
   it('nor after an amendment that saw outcomes', () => {
-    const amendment = { reason: 'fewer seeds', slots_run: 10, settled: 9, unblinded: true, declared: null };
-    const manifest = { ...input().manifest, amendment };
-    expect(new Set(labels(report({ manifest })))).toEqual(new Set(['exploratory']));
-    const unseen = report({ manifest: { ...manifest, amendment: { ...amendment, unblinded: false } } });
+    const exposure = { slots_run: 10, settled: 9, unblinded: false, declared: null };
+    const revision = {
+      revision: 2,
+      manifest: digestOf('r2'),
+      supersedes: digestOf('r1'),
+      reason: 'fewer seeds',
+      exposure,
+      changes: null,
+    };
+    const unseen = report({ revisions: [revision] });
+    expect(unseen).toMatchObject({ amendment: 'before unblinding', demoted: [] });
     expect(labels(unseen)).toContain('confirmatory');
     expect(unseen.notes.join(' ')).toContain('fewer seeds');
+    // An earlier one that saw outcomes is enough.
+    const seen = { ...revision, exposure: { ...exposure, unblinded: true } };
+    const late = report({ revisions: [revision, seen] });
+    expect(late).toMatchObject({ amendment: 'post hoc', demoted: ['post hoc'] });
+    expect(new Set(labels(late))).toEqual(new Set(['exploratory']));
+  });
+
+  it('nor when another revision took the place of the plan', () => {
+    const successor = { manifest: digestOf('r2'), revision: 2, reason: 'fewer seeds', entry: 99 };
+    const value = report({ successor });
+    expect(value.demoted).toEqual(['superseded']);
+    expect(new Set(labels(value))).toEqual(new Set(['exploratory']));
+    expect(value.notes.join(' ')).toMatch(/superseded: revision 2 .* with entry 99 \(fewer seeds\)/);
+  });
+
+  it('attempts after an unblinding are counted and called exploratory', () => {
+    const value = report({
+      attempts: { ...input().attempts, after_unblinding: 3 },
+      unblinded: { partial: true },
+    });
+    expect(value.attempts.after_unblinding).toBe(3);
+    expect(value.notes.join(' ')).toContain('3 attempts were started when outcomes could be read already');
   });
 
   it('shows no score for a queue without a declared one', () => {

@@ -77,7 +77,13 @@ describe('boundbook report', () => {
         attempts: 1,
       },
     ]);
-    expect(report.attempts).toEqual({ first: 18, replacement: 1, regrade: 0, recovered: 0 });
+    expect(report.attempts).toEqual({
+      first: 18,
+      replacement: 1,
+      regrade: 0,
+      recovered: 0,
+      after_unblinding: 0,
+    });
     expect(report.costs.used.generated_tokens).toBe(17 * 5 + 7);
     expect(report.truncation?.map((row) => [row.arm, row.known, row.truncated])).toEqual([
       ['O', 12, 0],

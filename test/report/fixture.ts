@@ -125,14 +125,17 @@ export function input(change: Partial<ReportInput> = {}): ReportInput {
   const plan = change.protocol ?? protocol;
   const ids = change.taskIds ?? taskIds;
   return {
-    manifest: { digest: digestOf('manifest'), sequence: 1, supersedes: null, amendment: null, task_use: [] },
+    manifest: { digest: digestOf('manifest'), sequence: 1, supersedes: null, task_use: [] },
     protocol: plan,
     taskIds: ids,
     plan: planDigest(plan, ids),
     ledger: { name: 'f'.repeat(32), entries: 1234, leaf: 'a'.repeat(64), root: 'b'.repeat(64) },
     unblinded: { partial: false },
     slots: complete(),
-    attempts: { first: 100, replacement: 2, regrade: 1, recovered: 1 },
+    attempts: { first: 100, replacement: 2, regrade: 1, recovered: 1, after_unblinding: 0 },
+    revisions: [],
+    successor: null,
+    carried: null,
     failures: [
       { arm: 'M', stage: 'generate', cause: 'connection_lost', attribution: 'infrastructure', attempts: 2 },
       { arm: 'B', stage: 'generate', cause: 'body_no_choice', attribution: 'undetermined', attempts: 1 },

@@ -12,6 +12,55 @@ import { signed, sumText } from '../../src/report/scale.js';
 import { displayWidth, renderText, TEXT_WIDTH } from '../../src/report/text.js';
 import { complete, input, planned, protocol, settled, taskIds } from './fixture.js';
 
+const CARRIED = {
+  manifest: digestOf('r1'),
+  ledger: 'a'.repeat(32),
+  entries: 812,
+  root: 'c'.repeat(64),
+  settled: 60,
+  unresolved: 2,
+  attempts: 65,
+  again: 3,
+  dropped: 30,
+};
+
+const NOTED = {
+  entry: 900,
+  time: '2026-11-30T12:00:00.000Z',
+  text: 'loop stopping was <switched> on',
+  selector: { arm: ['M'], training_seed: ['42'] },
+  slots: 24,
+  slots_digest: digestOf('ids'),
+  after_unblinding: false,
+};
+
+/** The fixture's plan as an amendment of one with a further training seed and arm. */
+function revision(unblinded: boolean) {
+  return {
+    revision: 2,
+    manifest: digestOf('manifest'),
+    supersedes: digestOf('r1'),
+    reason: 'the third node was lost',
+    exposure: {
+      slots_run: 95,
+      settled: 92,
+      unblinded,
+      declared: unblinded ? 'the scores of M were shown' : null,
+    },
+    changes: {
+      slots: { before: 300, after: 240 },
+      dropped: [
+        { kind: 'training_seed' as const, queue: 'main', name: 'M@7', slots: 12 },
+        { kind: 'arm' as const, queue: 'wide', name: 'X', slots: 18 },
+      ],
+      added: [],
+      analysis: { dropped: ['contrast M-X'], added: [], changed: unblinded ? ['decision better'] : [] },
+      protocol: ['analysis', 'models', 'queues'],
+      bindings: [],
+    },
+  };
+}
+
 /** Every eleventh slot unresolved, every seventeenth pending. */
 function open(): ReportInput {
   return input({
@@ -29,6 +78,8 @@ const cases = {
   settled: input(),
   open: open(),
   blinded: input({ unblinded: null }),
+  narrower: input({ revisions: [revision(false)], carried: CARRIED }),
+  'post-hoc': input({ revisions: [revision(true)], carried: CARRIED, noted: [NOTED] }),
 } as const;
 
 describe('golden reports', () => {

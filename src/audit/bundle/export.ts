@@ -9,6 +9,7 @@ import type { LedgerHead } from '../../ledger/reader.js';
 import { attestationsAbout, loadAttestations } from '../../manifest/attestations.js';
 import { closureOf } from '../../manifest/closure.js';
 import { loadManifest } from '../../manifest/select.js';
+import { supersededBy } from '../../manifest/succession.js';
 import { readWorkspace, type StoredManifest } from '../../manifest/workspace.js';
 import { buildReport } from '../../report/build.js';
 import { reportInput } from '../../report/input.js';
@@ -166,7 +167,7 @@ async function fill(
     subjects.add(digestOf(bytes));
     folder.put(`checkpoints/${name}`, bytes);
   }
-  for (const [name, bytes] of given ?? builtReports(snapshot)) {
+  for (const [name, bytes] of given ?? builtReports(snapshot, manifests)) {
     subjects.add(digestOf(bytes));
     folder.put(`report/${name}`, bytes);
   }
@@ -211,13 +212,17 @@ async function notesOf({ folder, head }: LedgerSnapshot): Promise<readonly (read
 }
 
 /** The report of the snapshot in its forms, when outcomes may be shown. */
-function builtReports(snapshot: LedgerSnapshot): ReadonlyMap<string, Buffer> {
+function builtReports(
+  snapshot: LedgerSnapshot,
+  manifests: readonly StoredManifest[],
+): ReadonlyMap<string, Buffer> {
   const { stored, fold, head } = snapshot;
   if (!fold.outcomesVisible) return new Map();
   const report = buildReport(
     reportInput({
       manifest: stored.manifest,
       manifestDigest: stored.digest,
+      superseded: supersededBy(stored.manifest, manifests).plans,
       fold,
       head,
       entries: entriesOf(snapshot),
