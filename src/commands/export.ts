@@ -28,6 +28,10 @@ export const command: CommandDefinition = {
       flags: '--linkage <file>',
       description: 'with --prml: also the record of the run (after unblinding with the result)',
     },
+    {
+      flags: '--before-unblinding <reason>',
+      description: 'export although outcomes are blinded: the ledger notes it as a deviation of all slots',
+    },
   ],
   examples: [
     'boundbook export --out bundle',
@@ -36,7 +40,7 @@ export const command: CommandDefinition = {
     'boundbook export --prml adopt --producer example.org --out adopt.prml.yaml',
   ],
   next: 'boundbook audit FOLDER_OR_TAR, anywhere; publish the digest of the bundle.',
-  run: async ([selector], options, { root }) => {
+  run: async ([selector], options, { root, now }) => {
     const { exportBundle } = await import('../audit/bundle/export.js');
     const { parseRedaction } = await import('../audit/bundle/redaction.js');
     const { listOption, textOption } = await import('./options.js');
@@ -47,12 +51,15 @@ export const command: CommandDefinition = {
     }
     const tar = textOption(options.tar, '--tar');
     const redact = textOption(options.redact, '--redact');
-    const exported = await exportBundle(root, selector, {
+    const beforeUnblinding = textOption(options.beforeUnblinding, '--before-unblinding');
+    const settings = {
       out: textOption(options.out, '--out') ?? '',
       reports: listOption(options.report, '--report'),
       ...(tar === undefined ? {} : { tar }),
       ...(redact === undefined ? {} : { redact: parseRedaction(redact) }),
-    });
+      ...(beforeUnblinding === undefined ? {} : { beforeUnblinding }),
+    };
+    const exported = await exportBundle(root, selector, settings, now);
     return { text: await exportText(exported), json: exportJson(exported) };
   },
 };
@@ -107,7 +114,7 @@ async function exportText({
     ['bundle', folder],
     ['identity', bundle],
     ['manifest', manifest.digest],
-    ['ledger', `${head.size} entries, ${objects} objects`],
+    ['ledger', objects === null ? `${head.size} entries` : `${head.size} entries, ${objects} objects`],
     ['root', head.root],
   ];
   if (tar !== null) rows.push(['tar', tar.file], ['sha256sum', tar.digest.slice('sha256:'.length)]);

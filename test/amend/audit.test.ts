@@ -245,7 +245,7 @@ describe('an amended plan', () => {
 
 describe('a bundle of an amended plan', () => {
   it('holds the ledgers that it carries from, and is audited with them', async () => {
-    const options = { out: 'bundle', tar: 'bundle.tar', beforeUnblinding: true };
+    const options = { out: 'bundle', tar: 'bundle.tar', beforeUnblinding: 'for a test' };
     const { folder } = await exportBundle(plan.root, third.file, options);
     for (const path of [folder, join(plan.root, 'bundle.tar')]) {
       const result = await auditBundle(path);

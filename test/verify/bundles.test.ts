@@ -133,7 +133,10 @@ describe.skipIf(!hasPython)(`second verifier: bundles (${NO_PYTHON})`, () => {
     const blind = mkdtempSync(join(tmpdir(), 'boundbook-verify-'));
     try {
       await makeSmallBook(blind, { unblind: false });
-      const { folder } = await exportBundle(blind, undefined, { out: 'bundle', beforeUnblinding: true });
+      const { folder } = await exportBundle(blind, undefined, {
+        out: 'bundle',
+        beforeUnblinding: 'for a test',
+      });
       expect(verifyAll([folder])[0]).toMatchObject({
         status: 0,
         document: { bounds: null, visibility: 'blinded' },

@@ -1,29 +1,22 @@
 import { renameSync, rmSync } from 'node:fs';
 import { mkdtemp, readdir } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { canonicalBytes } from '../../core/canonical-json.js';
-import { type Digest, digestOf, hexOf } from '../../core/digest.js';
-import { BoundbookError, systemCode } from '../../core/errors.js';
+import { type Digest, hexOf } from '../../core/digest.js';
+import { BoundbookError } from '../../core/errors.js';
 import { exists, readError, readFileBounded, syncFolder, writeError } from '../../core/files.js';
+import { openBook } from '../../ledger/book.js';
+import { noteDeviation } from '../../ledger/deviations.js';
 import type { LedgerHead } from '../../ledger/reader.js';
-import { attestationsAbout, loadAttestations } from '../../manifest/attestations.js';
-import { closureOf } from '../../manifest/closure.js';
 import { loadManifest } from '../../manifest/select.js';
-import { supersededBy } from '../../manifest/succession.js';
-import { readWorkspace, type StoredManifest } from '../../manifest/workspace.js';
-import { buildReport } from '../../report/build.js';
-import { reportInput } from '../../report/input.js';
-import { renderReport } from '../../report/render.js';
+import type { StoredManifest } from '../../manifest/workspace.js';
 import { BundleFolder } from './bundle-folder.js';
-import { writePredecessors } from './export-predecessors.js';
+import { fill } from './fill.js';
 import type { WrittenFile } from './hashed-file.js';
-import { isReportName, LEDGER_PART, noteSize } from './layout.js';
+import { isReportName } from './layout.js';
 import { Redaction, type RedactionChoice } from './redaction.js';
 import { type LedgerSnapshot, openSnapshot } from './snapshot.js';
 import { writeTar } from './tar-write.js';
-import { writeLedger } from './write-ledger.js';
 
-const MAX_NOTE_BYTES = 1_000_000;
 const MAX_REPORT_BYTES = 256 * 1024 * 1024;
 
 export interface ExportOptions {
@@ -34,8 +27,8 @@ export interface ExportOptions {
   /** Reports to take along instead of those that are built now. */
   readonly reports?: readonly string[];
   readonly redact?: RedactionChoice;
-  /** Outcomes are blinded, and whoever asks knows that the bundle holds them all the same. */
-  readonly beforeUnblinding?: boolean;
+  /** Why outcomes leave the house although they are blinded: the ledger notes it as a deviation of all slots. */
+  readonly beforeUnblinding?: string;
 }
 
 export interface Exported {
@@ -45,7 +38,8 @@ export interface Exported {
   readonly folder: string;
   readonly tar: (WrittenFile & { readonly file: string }) | null;
   readonly head: LedgerHead;
-  readonly objects: number;
+  /** Different objects; null while outcomes are blinded: equal answers are one object (law 8). */
+  readonly objects: number | null;
   readonly redaction: {
     readonly salts: string;
     readonly objects: number;
@@ -66,6 +60,7 @@ export async function exportBundle(
   root: string,
   selector: string | undefined,
   options: ExportOptions,
+  now: () => string = () => new Date().toISOString(),
 ): Promise<Exported> {
   const out = resolve(root, options.out);
   const tar = options.tar === undefined ? null : resolve(root, options.tar);
@@ -73,12 +68,30 @@ export async function exportBundle(
   for (const path of [out, tar, salts]) if (path !== null) await assertNew(path);
   const reports = await readReports(root, options.reports);
   const stored = await loadManifest(root, selector);
+  const { beforeUnblinding } = options;
+  if (beforeUnblinding !== undefined) await noteExposure(root, stored, beforeUnblinding, now);
   const snapshot = await openSnapshot(root, stored);
   try {
-    assertMayLeave(snapshot, options);
+    assertMayLeave(snapshot, beforeUnblinding !== undefined);
     return await writeAll(root, snapshot, { ...options, out, tar, salts, reports });
   } finally {
     snapshot.close();
+  }
+}
+
+/** Puts on the record, before it happens, that outcomes leave a blinded ledger. */
+async function noteExposure(
+  root: string,
+  stored: StoredManifest,
+  reason: string,
+  now: () => string,
+): Promise<void> {
+  const book = await openBook(root, stored, 'write', now);
+  try {
+    if (book.fold.outcomesVisible) return;
+    noteDeviation(book, `Exported before unblinding, with every outcome by arm: ${reason}`, new Map());
+  } finally {
+    book.close();
   }
 }
 
@@ -122,7 +135,7 @@ async function writeAll(root: string, snapshot: LedgerSnapshot, targets: Targets
       tar:
         written === null || tar === null ? null : { file: tar, size: written.size, digest: written.digest },
       head: snapshot.head,
-      objects,
+      objects: snapshot.fold.outcomesVisible ? objects : null,
       redaction:
         redaction === null || salts === null
           ? null
@@ -136,107 +149,16 @@ async function writeAll(root: string, snapshot: LedgerSnapshot, targets: Targets
   }
 }
 
-async function fill(
-  root: string,
-  folder: BundleFolder,
-  snapshot: LedgerSnapshot,
-  given: ReadonlyMap<string, Buffer> | null,
-  redaction: Redaction | null,
-): Promise<{ readonly bundle: Digest; readonly objects: number }> {
-  const { stored, context } = snapshot;
-  const manifests = closureOf(stored, (await readWorkspace(root)).manifests);
-  for (const one of [...manifests].sort((a, b) => (a.file < b.file ? -1 : 1))) {
-    // A manifest file is the canonical form of its content; reading it has proved that.
-    folder.put(`manifests/${one.file}`, canonicalBytes(one.manifest));
-    redaction?.addTasksOf(one.manifest);
-  }
-  const ledger = writeLedger(
-    folder,
-    LEDGER_PART,
-    {
-      records: snapshot.records(),
-      schemas: snapshot.schemas,
-      taskIds: context.taskIds,
-      getObject: snapshot.getObject,
-    },
-    redaction,
-  );
-  await writePredecessors(root, folder, snapshot.fold, manifests, redaction);
-  const subjects = new Set(manifests.map(({ digest }) => digest));
-  for (const [name, bytes] of await notesOf(snapshot)) {
-    subjects.add(digestOf(bytes));
-    folder.put(`checkpoints/${name}`, bytes);
-  }
-  for (const [name, bytes] of given ?? builtReports(snapshot, manifests)) {
-    subjects.add(digestOf(bytes));
-    folder.put(`report/${name}`, bytes);
-  }
-  for (const { file, bytes } of attestationsAbout(await loadAttestations(root), subjects)) {
-    folder.put(`attestations/${file}`, bytes);
-  }
-  const { id, size, leaf, root: tree } = ledger;
-  const index = {
-    manifest: stored.digest,
-    ledger: { id, size, leaf, root: tree },
-    redacted: redaction?.count ?? 0,
-  };
-  return { bundle: folder.finish(index), objects: ledger.objects };
-}
-
 /** A bundle of a blinded ledger shows outcomes by arm to whoever opens it (law 8). */
-function assertMayLeave({ fold }: LedgerSnapshot, { beforeUnblinding }: ExportOptions): void {
-  if (fold.outcomesVisible || beforeUnblinding === true) return;
+function assertMayLeave({ fold }: LedgerSnapshot, noted: boolean): void {
+  if (fold.outcomesVisible || noted) return;
   throw new BoundbookError(
     'OUTCOME_BLINDED',
     'a bundle holds every outcome by arm, and outcomes are blinded until unblinding',
     {
-      hint: 'Run `boundbook unblind` first. To hand it over all the same: --before-unblinding REASON, which goes on the record.',
+      hint: 'Run `boundbook unblind` first. To hand it over all the same: --before-unblinding REASON, which the ledger notes as a deviation.',
     },
   );
-}
-
-/** The signed notes beside the ledger that are about entries of the snapshot, by size. */
-async function notesOf({ folder, head }: LedgerSnapshot): Promise<readonly (readonly [string, Buffer])[]> {
-  const place = join(folder, 'checkpoints');
-  const names = await readdir(place).catch((error: unknown) => {
-    if (systemCode(error) === 'ENOENT') return [];
-    throw readError(place, error);
-  });
-  const sizes = names.flatMap((name) => noteSize(name) ?? []).filter((size) => size <= head.size);
-  const notes: [string, Buffer][] = [];
-  for (const name of sizes.sort((a, b) => a - b).map((size) => `${size}.note`)) {
-    const limits = { maxBytes: MAX_NOTE_BYTES, followLinks: false };
-    notes.push([name, await readFileBounded(join(place, name), limits)]);
-  }
-  return notes;
-}
-
-/** The report of the snapshot in its forms, when outcomes may be shown. */
-function builtReports(
-  snapshot: LedgerSnapshot,
-  manifests: readonly StoredManifest[],
-): ReadonlyMap<string, Buffer> {
-  const { stored, fold, head } = snapshot;
-  if (!fold.outcomesVisible) return new Map();
-  const report = buildReport(
-    reportInput({
-      manifest: stored.manifest,
-      manifestDigest: stored.digest,
-      superseded: supersededBy(stored.manifest, manifests).plans,
-      fold,
-      head,
-      entries: entriesOf(snapshot),
-    }),
-  );
-  return new Map([
-    ['report.json', Buffer.from(renderReport(report, 'json'))],
-    ['report.md', Buffer.from(`${renderReport(report, 'markdown')}\n`)],
-    ['report.txt', Buffer.from(`${renderReport(report, 'text')}\n`)],
-  ]);
-}
-
-function* entriesOf({ records }: LedgerSnapshot) {
-  for (const { entry } of records()) yield entry;
 }
 
 async function readReports(
