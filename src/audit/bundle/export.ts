@@ -27,8 +27,11 @@ export interface ExportOptions {
   /** Reports to take along instead of those that are built now. */
   readonly reports?: readonly string[];
   readonly redact?: RedactionChoice;
-  /** Why outcomes leave the house although they are blinded: the ledger notes it as a deviation of all slots. */
-  readonly beforeUnblinding?: string;
+  /**
+   * Why outcomes leave the house although they are blinded: the ledger notes it as a deviation of all slots. `true`, which no
+   * verb gives: the bundle stays in the house and nothing is noted.
+   */
+  readonly beforeUnblinding?: string | true;
 }
 
 export interface Exported {
@@ -69,7 +72,7 @@ export async function exportBundle(
   const reports = await readReports(root, options.reports);
   const stored = await loadManifest(root, selector);
   const { beforeUnblinding } = options;
-  if (beforeUnblinding !== undefined) await noteExposure(root, stored, beforeUnblinding, now);
+  if (typeof beforeUnblinding === 'string') await noteExposure(root, stored, beforeUnblinding, now);
   const snapshot = await openSnapshot(root, stored);
   try {
     assertMayLeave(snapshot, beforeUnblinding !== undefined);
