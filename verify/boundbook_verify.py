@@ -1299,12 +1299,22 @@ def _read_subset(data, whole):
 
 
 def _listed_tasks(ids, whole):
-    """The tasks of a redacted file: ids without fields, or, for a subset, with those of the larger set."""
+    """The tasks of a redacted file: ids without fields."""
     tasks = TaskSet()
     for task in ids:
         if whole is not None and task not in whole.positions:
-            raise Refusal("the task %s is not in the larger set" % quote(str(task)))
-        tasks.add(task, whole.line(task) if whole is not None else None)
+            raise Refusal("the task %s is not in the larger set" % quote(task))
+        tasks.add(task, None)
+    return tasks
+
+
+def _join_sets(parts):
+    """The tasks of several sets; without fields when one of them has none."""
+    tasks = TaskSet()
+    redacted = any(None in part.lines for part in parts)
+    for part in parts:
+        for task, line in zip(part.ids, part.lines):
+            tasks.add(task, None if redacted else line)
     return tasks
 
 
@@ -1317,10 +1327,7 @@ def read_task_sets(protocol, read_file, redacted_ids):
             return done[name]
         task_set = declared[name]
         if "union_of" in task_set:
-            tasks = TaskSet()
-            for part in [resolve(part) for part in task_set["union_of"]]:
-                for task, line in zip(part.ids, part.lines):
-                    tasks.add(task, line)
+            tasks = _join_sets([resolve(part) for part in task_set["union_of"]])
         else:
             whole = resolve(task_set["subset_of"]) if "subset_of" in task_set else None
             if name in redacted_ids:
@@ -2710,15 +2717,12 @@ class Evidence:
         )
         if entry["request"] is None:
             return
-        fields = self._fields(entry["key"])
-        if fields is None:
+        data, fields = self._bytes(entry["request"], "a request"), self._fields(entry["key"])
+        if data is None or fields is None:
             return
         if self._runner["adapter"] == "openai":
             expected = self._openai_request(entry, fields)
         else:
-            data = self._bytes(entry["request"], "a request")
-            if data is None:
-                return
             expected = self._command_request(entry, slot, fields, data)
         try:
             same = digest_of(canonical_json(expected)) == entry["request"]
@@ -2833,6 +2837,7 @@ class Evidence:
             return
         candidate, fields = self._bytes(result["candidate"], "a candidate"), self._fields(key)
         if candidate is None or fields is None:
+            self._judge_report(result, key, {"min": 0, "max": 1}, ["answer"])
             return
         report, value = grade(grader, key["task"], fields[grader["answer"]], candidate, result["candidate"])
         require(digest_of(report) == result["report"], "grading the candidate gives another report", "REPORT_DIFFERS")
@@ -2846,14 +2851,17 @@ class Evidence:
         return fields is not None, fields and fields[grader["expected_tests"]]
 
     def _check_foreign_report(self, result, key, grader):
-        data = self._bytes(result["report"], "a report")
-        known, tests = self._expected_tests(key, grader)
-        if data is None or not known:
-            return
         if "report_schema" in grader:
             self._outcome.skip("the JSON Schema of a report")
+        _, tests = self._expected_tests(key, grader)
+        self._judge_report(result, key, grader["reward"], tests)
+
+    def _judge_report(self, result, key, reward, tests):
+        data = self._bytes(result["report"], "a report")
+        if data is None:
+            return
         try:
-            value = check_report(data, key["task"], result["candidate"], grader["reward"], tests)
+            value = check_report(data, key["task"], result["candidate"], reward, tests)
         except Refusal as refusal:
             raise Violation("REPORT_DIFFERS", "the report is not valid: %s" % refusal) from None
         require(value == result["value"], "the value is not the reward of the report", "VALUE_DIFFERS")
