@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { linkSync, unlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { exists, makeFolder, writeError } from '../core/files.js';
 import type { FileSystemProbe } from '../core/statfs.js';
@@ -46,6 +46,9 @@ export async function makeLedgerFile(
     linkSync(temporary, file);
     unlinkSync(temporary);
     syncFolderSync(folder);
+    // Another process may have made the folders just now and not synced them yet.
+    syncFolderSync(dirname(folder));
+    syncFolderSync(dirname(dirname(folder)));
   } catch (error) {
     for (const name of ['', '-wal', '-shm', '-journal']) removeQuietly(temporary + name);
     throw writeError(file, error);

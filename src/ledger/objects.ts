@@ -34,6 +34,8 @@ export function toObject(bytes: Uint8Array | string): LedgerObject {
  */
 export class ObjectFolder {
   readonly #root: string;
+  /** Folders whose names this process has made durable. */
+  readonly #durable = new Set<string>();
 
   constructor(ledgerFolder: string) {
     this.#root = join(ledgerFolder, 'objects');
@@ -47,7 +49,7 @@ export class ObjectFolder {
   /** @throws {BoundbookError} DISK_FULL, FILE_UNWRITABLE, or OBJECT_ALTERED when other bytes lie under the name. */
   async write(object: LedgerObject): Promise<void> {
     const path = this.pathOf(object.digest);
-    await makeFolder(dirname(path));
+    await this.#makeFolder(dirname(path));
     // The name may be there without being durable yet, so the folder is synced in any case.
     if (this.read(object.digest) !== null) await syncFolder(dirname(path));
     else await writeFileDurable(path, object.bytes);
@@ -100,10 +102,25 @@ export class ObjectFolder {
     }
   }
 
+  /** A folder that is there may have been made just now by somebody who has not synced it yet. */
+  async #makeFolder(path: string): Promise<void> {
+    if (this.#durable.has(path)) return;
+    try {
+      await makeFolder(path);
+      await syncFolder(dirname(path));
+      await syncFolder(dirname(dirname(path)));
+    } catch (error) {
+      throw writeError(path, error);
+    }
+    this.#durable.add(path);
+  }
+
   #makeFolderSync(path: string): void {
-    if (mkdirSync(path, { recursive: true }) === undefined) return;
+    if (this.#durable.has(path)) return;
+    mkdirSync(path, { recursive: true });
     syncFolderSync(dirname(path));
     syncFolderSync(dirname(dirname(path)));
+    this.#durable.add(path);
   }
 }
 

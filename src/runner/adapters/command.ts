@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { failureSignals } from '../../attempts/signals.js';
 import { canonicalBytes } from '../../core/canonical-json.js';
 import { type Digest, digestOf } from '../../core/digest.js';
-import { writeError } from '../../core/files.js';
+import { syncFolder, writeError } from '../../core/files.js';
 import { expectedTests } from '../../grading/reference.js';
 import type { ReportSchema } from '../../grading/report-schema.js';
 import { faultText, validateReport } from '../../grading/validate-report.js';
@@ -136,6 +136,10 @@ export class CommandAdapter implements Adapter {
 
   async mark(attempt: string, record: StageRecord): Promise<void> {
     await writeStageRecord(this.#home(attempt), record);
+    // The file is durable in its folder, but that folder's own name is not.
+    await syncFolder(this.#setting.workFolder).catch((error: unknown) => {
+      throw writeError(this.#setting.workFolder, error);
+    });
   }
 
   async recover(stage: Stage, lost: LostAttempt): Promise<StageRecord | null> {
