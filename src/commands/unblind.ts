@@ -11,9 +11,10 @@ export const command: CommandDefinition = {
   next: 'boundbook report',
   run: async ([selector], options, context) => {
     const { openBook } = await import('../ledger/book.js');
-    const { unblind } = await import('../ledger/unblind.js');
+    const { assertSuccessorUnblinded, unblind } = await import('../ledger/unblind.js');
     const book = await openBook(context.root, selector, 'write', context.now);
     try {
+      await assertSuccessorUnblinded(context.root, book);
       const unblinding = unblind(book, options.partial === true);
       const head = book.head();
       const { entry, before, unjudged } = unblinding;

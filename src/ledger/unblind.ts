@@ -1,5 +1,7 @@
 import { BoundbookError } from '../core/errors.js';
-import type { Book } from './book.js';
+import { inForce, successorOf } from '../manifest/succession.js';
+import { readWorkspace } from '../manifest/workspace.js';
+import { type Book, openBook } from './book.js';
 import { countUnjudged } from './completeness.js';
 import type { EntryOf } from './entries.js';
 import type { LedgerStore } from './store.js';
@@ -40,6 +42,34 @@ export function unblind(book: Book<LedgerStore>, partial: boolean): Unblinding {
   const entry = result ?? (recorded?.type === 'unblinded' ? recorded : null);
   if (entry === null) throw new BoundbookError('INTERNAL', 'an unblinding without its entry');
   return { entry, before: result !== null, unjudged: countUnjudged(fold.slots) };
+}
+
+/**
+ * Checks that a superseded plan's outcomes may be shown: the plan in force carries them, so that it is unblinded first.
+ *
+ * @throws {BoundbookError} UNBLIND_TOO_EARLY, and as `readWorkspace` and `openBook`.
+ */
+export async function assertSuccessorUnblinded(root: string, { stored }: Book): Promise<void> {
+  const { manifests } = await readWorkspace(root);
+  if (successorOf(stored, manifests) === null) return;
+  const newest = inForce(stored, manifests);
+  if (await isUnblinded(root, newest)) return;
+  throw new BoundbookError(
+    'UNBLIND_TOO_EARLY',
+    `${stored.file} was amended, and the plan in force carries its outcomes: they would be seen before they may be`,
+    { hint: `Unblind ${newest.file} first.`, evidence: { manifest: stored.digest, newest: newest.digest } },
+  );
+}
+
+async function isUnblinded(root: string, stored: Book['stored']): Promise<boolean> {
+  try {
+    const book = await openBook(root, stored, 'read');
+    book.close();
+    return book.fold.unblinded !== null;
+  } catch (error) {
+    if (error instanceof BoundbookError && error.code === 'LEDGER_NOT_FOUND') return false;
+    throw error;
+  }
 }
 
 function tooEarly({ fold }: Book): BoundbookError {

@@ -76,6 +76,11 @@ describe('amend', () => {
     const after = await plan.entries();
     expect(after.slice(0, -1)).toEqual(before);
     expect(after.at(-1)).toEqual(entry);
+    // Its outcomes are those that the new revision carries.
+    await expect(invoke(unblind, plan.root, [plan.stored.file], { partial: true })).rejects.toMatchObject({
+      code: 'UNBLIND_TOO_EARLY',
+      exitCode: 3,
+    });
     await expect(plan.run({ manifest: plan.stored.file })).rejects.toMatchObject({
       code: 'PLAN_SUPERSEDED',
       exitCode: 3,
