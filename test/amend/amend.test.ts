@@ -79,7 +79,7 @@ describe('amend', () => {
     // Its outcomes are those that the new revision carries.
     await expect(invoke(unblind, plan.root, [plan.stored.file], { partial: true })).rejects.toMatchObject({
       code: 'UNBLIND_TOO_EARLY',
-      exitCode: 3,
+      exitCode: 2,
     });
     await expect(plan.run({ manifest: plan.stored.file })).rejects.toMatchObject({
       code: 'PLAN_SUPERSEDED',
