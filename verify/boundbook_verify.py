@@ -1078,7 +1078,7 @@ class Manifest:
         self.value = value
         self.digest = digest
         self.protocol = value["protocol"]
-        self.bindings = {binding["name"]: binding for binding in value["bindings"]}
+        self.bindings = own_bindings(value)
 
 
 def parse_manifest(data, file_name=None):
@@ -1100,6 +1100,11 @@ def parse_manifest(data, file_name=None):
         raise Refusal("/due is not that of the protocol")
     _check_bindings(value)
     _check_pending(value)
+    if (value["previous"] is None) != (value["sequence"] == 1):
+        raise Refusal("/previous is null exactly in the first manifest of a workspace")
+    lists = [(name, binding["digest"]) for name, binding in own_bindings(value).items() if name.startswith("tasks/")]
+    if [(use["binding"], use["digest"]) for use in value["task_use"]] != lists:
+        raise Refusal("/task_use is not about the task files that are bound")
     _check_amendment(value)
     return Manifest(value, digest)
 
@@ -1115,6 +1120,10 @@ def _check_amendment(value):
         raise Refusal("/exposure contradicts itself")
     if any(bound["lower"] > bound["upper"] for bound in exposure["bounds"].values()):
         raise Refusal("/exposure has a bound that is none")
+
+
+def own_bindings(value):
+    return {binding["name"]: binding for binding in value["bindings"]}
 
 
 def wanted_bindings(protocol):
@@ -1284,6 +1293,8 @@ def _read_task_file(data, id_member):
         value = parse_json(line)
         if type(value) is not dict:
             raise Refusal("a line that is no object")
+        if b"\\u" in line:
+            canonical_json(value)
         tasks.add(value.get(id_member), line)
     return tasks
 

@@ -57,6 +57,15 @@ export function inconsistencies(manifest: Manifest): readonly Fault[] {
   if ((manifest.plan !== null) !== hasAllTasks(manifest)) {
     faults.push({ where: '/plan', message: 'a plan is there exactly when every task file is bound' });
   }
+  if ((manifest.previous === null) !== (manifest.sequence === 1)) {
+    faults.push({ where: '/previous', message: 'is null exactly in the first manifest of a workspace' });
+  }
+  const tasks = manifest.bindings.filter(({ name }) => name.startsWith('tasks/'));
+  expect(
+    '/task_use',
+    manifest.task_use.map(({ binding, digest }) => ({ binding, digest })),
+    tasks.map(({ name, digest }) => ({ binding: name, digest })),
+  );
   for (const part of ['reason', 'exposure'] as const) {
     const message = `is there exactly when the plan supersedes another`;
     if ((manifest[part] === null) !== (manifest.supersedes === null))
@@ -100,6 +109,8 @@ function bindingFaults(
     if (binding.kind === 'tree') {
       const { size, files, digest, oms_root, entries } = binding;
       expect(where, { size, files, digest, oms_root, entries }, { ...treeOf(entries) });
+      if (new Set(entries.map(({ path }) => path)).size < entries.length)
+        faults.push({ where, message: `${binding.name} has two files of one path` });
     }
   }
   return faults;

@@ -1,3 +1,4 @@
+import { canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
 import { decodeUtf8 } from '../core/files.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
@@ -126,9 +127,23 @@ function parseLine(text: string, file: string, line: number, faults: TaskFaults)
     addError(error, file, line, faults);
     return null;
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    if (!/\\u[dD][89a-fA-F]/.test(text)) return value as JsonObject;
+    return wellFormed(value as JsonObject, file, line, faults);
+  }
   faults.add(file, line, 'the line is not a JSON object', 'Write one object a line: {"id": "…", …}.');
   return null;
+}
+
+/** Requests hold fields of tasks, and half a character cannot be sent. Only a line with an escape of one can hold it. */
+function wellFormed(fields: JsonObject, file: string, line: number, faults: TaskFaults): JsonObject | null {
+  try {
+    canonicalText(fields);
+    return fields;
+  } catch (error) {
+    addError(error, file, line, faults);
+    return null;
+  }
 }
 
 function taskId(

@@ -21,6 +21,7 @@ import { hashTree } from '../../src/manifest/hash.js';
 import { withWorkspaceLock } from '../../src/manifest/lock.js';
 import { parseManifest } from '../../src/manifest/manifest.js';
 import { loadManifest } from '../../src/manifest/select.js';
+import { treeOf } from '../../src/manifest/tree.js';
 import { readWorkspace } from '../../src/manifest/workspace.js';
 import {
   amendPlainly,
@@ -495,6 +496,9 @@ describe('a manifest by its bytes', () => {
     altered(edited({ bindings: manifest.bindings.toReversed() }), /contradict/);
     altered(edited({ bindings: manifest.bindings.slice(1) }), /contradict/);
     altered(edited({ reason: 'why not' }), /contradict/);
+    altered(edited({ sequence: 2 }), /contradict/);
+    altered(edited({ previous: digestOf('another') }), /contradict/);
+    altered(edited({ task_use: [] }), /contradict/);
     altered(edited({ created: '2026-09-27T12:00:00Z' }), /form of a manifest/);
     // What outcomes are computed with must mean something.
     const replanned = (change: (protocol: Loose) => void): string => {
@@ -528,6 +532,11 @@ describe('a manifest by its bytes', () => {
     }
     const tree = manifest.bindings.find(({ kind }) => kind === 'tree');
     if (tree?.kind !== 'tree') throw new Error('no tree is bound');
+    const doubled = { ...tree, ...treeOf([...tree.entries, ...tree.entries]) };
+    altered(
+      edited({ bindings: manifest.bindings.map((one) => (one === tree ? doubled : one)) }),
+      /contradict/,
+    );
     const shorter = { ...tree, entries: tree.entries.slice(1) };
     altered(
       edited({ bindings: manifest.bindings.map((one) => (one === tree ? shorter : one)) }),

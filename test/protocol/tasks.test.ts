@@ -88,6 +88,12 @@ describe('task files are refused', () => {
     ['with a control character (F-93)', TASKS.replace('t2', 't\\u0000'), /:2 .*U\+0000/],
     ['with an id of 300 characters (F-93)', TASKS.replace('t2', 'a'.repeat(300)), /:2 .*300 characters/],
     ['with a lone surrogate', TASKS.replace('t2', '\\ud800'), /:2 .*surrogate/],
+    ['with a lone surrogate in another field', TASKS.replace('"2?"', '"\\udc00"'), /:2 .*surrogate/],
+    [
+      'with a lone surrogate in a key',
+      TASKS.replace('{"id":"t2"', '{"\\ud83d":1,"id":"t2"'),
+      /:2 .*surrogate/,
+    ],
     ['with __proto__ as id', TASKS.replace('t2', '__proto__'), /:2 .*__proto__/],
     ['with a key twice', TASKS.replace('"question":"2?"', '"answer":"9"'), /:2 .*occurs twice/],
     ['with an inexact integer (F-01)', TASKS.replace('"2?"', '9007199254740993'), /:2 .*exactly/],
