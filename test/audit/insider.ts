@@ -3,12 +3,22 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { canonicalText } from '../../src/core/canonical-json.js';
 import { type Digest, digestOf, hexOf } from '../../src/core/digest.js';
+import { checkpointDraft } from '../../src/ledger/checkpoint-entry.js';
 import type { Entry, EntryOf, EntryType } from '../../src/ledger/entries.js';
 import { CompactRange, leafHash } from '../../src/ledger/merkle.js';
+import type { SignerKey } from '../../src/signing/keys.js';
 import { type Trial, temporaryFolder } from '../runner/fixture.js';
 
 /** An entry as an insider edits it: anything goes. */
 export type Loose = Record<string, unknown> & { type: string };
+
+interface Rechain {
+  readonly forgeAnchor?: boolean;
+  /** Whether checkpoints get the roots that fit. */
+  readonly roots?: boolean;
+  /** Signs the checkpoints anew. */
+  readonly key?: SignerKey;
+}
 
 /**
  * Somebody with every right on the files: works on a copy of a workspace, drops the triggers, edits, hashes everything
@@ -67,12 +77,12 @@ export class Insider {
   }
 
   /** Writes all entries anew, with positions, links, leaves and roots of checkpoints that fit; notes stay as they are. */
-  rechain({ forgeAnchor = true }: { forgeAnchor?: boolean } = {}): this {
+  rechain({ forgeAnchor = true, roots = true, key }: Rechain = {}): this {
     let prev: Buffer | null = null;
     const tree = new CompactRange();
     const rows: [number, Buffer | null, Buffer, Buffer][] = [];
     for (const [seq, { seq: _seq, prev: _prev, ...rest }] of this.entries.entries()) {
-      if (rest.type === 'checkpoint') Object.assign(rest, { size: seq, root: tree.root().toString('hex') });
+      if (rest.type === 'checkpoint' && roots) this.#mend(rest, seq, tree, key);
       const body = Buffer.from(canonicalText({ ...rest, seq, prev: prev?.toString('hex') ?? null }));
       const leaf = leafHash(body);
       rows.push([seq, prev, leaf, body]);
@@ -86,6 +96,12 @@ export class Insider {
     });
     if (forgeAnchor) this.forgeAnchor(rows.length, prev);
     return this;
+  }
+
+  #mend(entry: Loose, size: number, tree: CompactRange, key: SignerKey | undefined): void {
+    const { ledger, incarnation } = this.find('ledger.opened') as unknown as EntryOf<'ledger.opened'>;
+    const { note, ...rest } = checkpointDraft(tree, { ledger, incarnation }, key ?? null, []);
+    Object.assign(entry, { size, root: rest.root }, key === undefined ? {} : { note });
   }
 
   forgeAnchor(size: number, leaf: Buffer | null): void {
