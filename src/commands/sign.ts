@@ -5,7 +5,10 @@ export const command: CommandDefinition = {
   args: '<file...>',
   summary: 'sign manifests and JSON reports, so that others can hold you to them',
   options: [
-    { flags: '--key <file>', description: 'your private key, outside the workspace', required: true },
+    {
+      flags: '--key <file>',
+      description: 'your private key, outside the workspace (default: the file that BOUNDBOOK_KEY names)',
+    },
   ],
   examples: [
     'boundbook sign obme-final --key ~/.config/boundbook/keys/planner.key',
@@ -13,22 +16,18 @@ export const command: CommandDefinition = {
   ],
   next: 'boundbook timestamp proves since when the file exists; publish your public key (vkey) elsewhere.',
   run: async (files, options, { root }) => {
-    const { resolve } = await import('node:path');
-    const { BoundbookError } = await import('../core/errors.js');
     const { formatEnvelope } = await import('../signing/dsse.js');
-    const { readSignerKey } = await import('../signing/key-file.js');
     const { formatVerifierKey, keyIdText } = await import('../signing/keys.js');
     const { signStatement } = await import('../signing/statement.js');
     const { ATTESTATION_FOLDER, storeAttestation } = await import('../manifest/attestations.js');
     const { statementAbout } = await import('../report/attestable.js');
     const { readNamedFile } = await import('./attested-file.js');
     const { labelled } = await import('./manifest-output.js');
-    const { textOption } = await import('./options.js');
-    const key = await readSignerKey(resolve(root, textOption(options.key, '--key') ?? ''), root);
-    if (key.verifier.type !== 'ed25519') {
-      throw new BoundbookError('KEY_INVALID', 'a key of cosigners does not sign manifests and reports', {
-        hint: 'Use a key that `boundbook keygen` made without further flags.',
-      });
+    const { usageError } = await import('./options.js');
+    const { ledgerKeyOption } = await import('./signing-key.js');
+    const key = await ledgerKeyOption(options.key, root);
+    if (key === null) {
+      throw usageError('a signature needs a key', 'Give --key FILE, or make one with `boundbook keygen`.');
     }
     // All are read before the first is written.
     const statements = [];

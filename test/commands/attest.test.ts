@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { command as report } from '../../src/commands/report.js';
 import { command as sign } from '../../src/commands/sign.js';
 import { command as timestamp } from '../../src/commands/timestamp.js';
@@ -118,6 +118,17 @@ describe('boundbook sign', () => {
       'MANIFEST_NOT_FOUND',
     );
     expect(attested(root)).toEqual([]);
+  });
+
+  it('takes the key that BOUNDBOOK_KEY names, and none is USAGE', async () => {
+    const { root, keyFile } = await place();
+    vi.stubEnv('BOUNDBOOK_KEY', keyFile);
+    await sign.run(['tiny'], {}, commandContext(root));
+    expect(attested(root)).toHaveLength(1);
+    vi.unstubAllEnvs();
+    vi.stubEnv('BOUNDBOOK_KEY', '');
+    expect((await rejectionOf(sign.run(['tiny'], {}, commandContext(root)))).code).toBe('USAGE');
+    vi.unstubAllEnvs();
   });
 
   it('refuses a key in the workspace, an absent one and a cosigner’s', async () => {
