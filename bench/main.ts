@@ -1,10 +1,12 @@
 import { appendBench } from './append.js';
 import { auditBench } from './audit.js';
+import { bundleBench } from './bundle.js';
 import type { Figure } from './figure.js';
 import { hashBench } from './hash.js';
 import { openBench } from './open.js';
 import { planBench } from './plan.js';
 import { runBench } from './run.js';
+import { treeBench } from './tree.js';
 
 /** `npm run bench [-- --json] [-- --only NAME]`: every figure beside its bar; exit 1 when one is missed. */
 const BENCHES: Readonly<Record<string, () => Promise<Figure[]>>> = {
@@ -14,6 +16,8 @@ const BENCHES: Readonly<Record<string, () => Promise<Figure[]>>> = {
   run: runBench,
   open: openBench,
   audit: auditBench,
+  bundle: bundleBench,
+  tree: treeBench,
 };
 
 const json = process.argv.includes('--json');

@@ -3,7 +3,7 @@ import { canonicalBytes, canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
 import { isTime } from '../core/time.js';
 import { type Entry, type EntryDraft, type EntryFrame, entryDraftSchema } from './entries.js';
-import { isCommonEntry } from './entry-form.js';
+import { readCommonEntry } from './entry-form.js';
 
 /** Largest body of an entry, in bytes; what is larger becomes an object. */
 export const MAX_BODY_BYTES = 60_000;
@@ -58,7 +58,8 @@ export function decodeEntry(body: Buffer): Decoded {
   if (body.length > MAX_BODY_BYTES) return refused(`the body has ${body.length} bytes`);
   if (!isUtf8(body)) return refused('the body is not UTF-8');
   const text = body.toString('utf8');
-  if (isCommonEntry(text)) return { ok: true, entry: JSON.parse(text) as Entry };
+  const common = readCommonEntry(text);
+  if (common !== null) return { ok: true, entry: common };
   let value: unknown;
   try {
     value = JSON.parse(text);
