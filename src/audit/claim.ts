@@ -4,6 +4,7 @@ import type { ClaimCheck } from '../report/prml/check.js';
 import type { ReportedBound } from '../report/prml/decision.js';
 import { checkAgainstPlan } from '../report/prml/plan-check.js';
 import { reportedBound } from '../report/prml/source.js';
+import { type AmendmentKind, ownAmendment } from '../report/revisions.js';
 import type { TaskIds } from '../slots/plan.js';
 import type { Findings } from './finding.js';
 import type { LedgerAudit } from './ledger-audit.js';
@@ -74,12 +75,13 @@ export function auditClaim(
       evidence: { claimed, expected },
     });
   }
-  return sentences(file.name, check);
+  return sentences(file.name, check, ownAmendment(plan.identified.manifest));
 }
 
 function sentences(
   name: string,
   { claim, hash, canonical, differences, notStated, verdict }: ClaimCheck,
+  amendment: AmendmentKind | null,
 ): ClaimVerdict {
   const condition = `${claim.metric} ${claim.comparator} ${claim.threshold}`;
   const about = `the claim ${name} (${hash}) against the plan: ${condition}`;
@@ -91,11 +93,18 @@ function sentences(
         ];
   return {
     checked: [about, ...held],
-    remarks: canonical
-      ? []
-      : [
-          `${name} is not in its canonical form: its hash is not that of the file, and \`sha256sum\` prints another`,
-        ],
+    remarks: [
+      ...(canonical
+        ? []
+        : [
+            `${name} is not in its canonical form: its hash is not that of the file, and \`sha256sum\` prints another`,
+          ]),
+      ...(amendment === 'post hoc'
+        ? [
+            `the claim ${name} is post hoc: its plan was changed after outcomes were open, so that it confirms nothing`,
+          ]
+        : []),
+    ],
     notChecked: [
       ...(verdict === null && differences.length === 0
         ? [`whether the claim ${name} holds: outcomes are not unblinded, or give no bound`]

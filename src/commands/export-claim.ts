@@ -6,7 +6,8 @@ import { createFileDurable, exists } from '../core/files.js';
 import type { JsonValue } from '../core/json.js';
 import { type Book, openBook } from '../ledger/book.js';
 import { loadManifest } from '../manifest/select.js';
-import type { StoredManifest } from '../manifest/workspace.js';
+import { inForce, requireSuperseded, successorOf } from '../manifest/succession.js';
+import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import { beforeRunInput } from '../report/before-run.js';
 import { buildReport } from '../report/build.js';
 import { bookInput } from '../report/input.js';
@@ -31,7 +32,7 @@ export interface ClaimExport {
 
 /**
  * Writes a declared decision as a PRML claim, and what was observed as a linkage record. The claim holds what the plan
- * fixed and nothing else, so that it is the same before and after the run; observed figures are shown and written only
+ * fixed and nothing else, its amendment included, so that it is the same before and after the run; observed figures are shown and written only
  * after unblinding (law 8).
  *
  * @throws {BoundbookError} USAGE, CLAIM_UNSUPPORTED, FILE_EXISTS; as `loadManifest` and `openBook`
@@ -42,9 +43,12 @@ export async function exportClaim(
   request: ClaimExport,
 ): Promise<CommandResult> {
   const stored = await loadManifest(root, selector);
+  const { manifests } = await readWorkspace(root);
+  const superseded = requireSuperseded(stored.manifest, manifests);
+  const successor = successorOf(stored, manifests) === null ? null : inForce(stored, manifests);
   const book = await bookOf(root, stored);
   try {
-    const input = book === null ? await inputBefore(root, stored) : bookInput(book);
+    const input = book === null ? await inputBefore(root, stored, superseded) : bookInput(book, superseded);
     const report = buildReport(input);
     const source = claimSource(stored, input.taskIds, request.decision, request.producer);
     const claim = claimOf(source);
@@ -56,7 +60,7 @@ export async function exportClaim(
       observed === null
         ? null
         : { observed, passes: satisfies(claim, observed), label: labelOf(report, request.decision) };
-    return result(stored, request, claim, record, outcome);
+    return result(stored, request, { claim, record, outcome, amendment: report.amendment, successor });
   } finally {
     book?.close();
   }
@@ -71,9 +75,13 @@ async function bookOf(root: string, stored: StoredManifest): Promise<Book | null
   }
 }
 
-async function inputBefore(root: string, stored: StoredManifest): Promise<ReportInput> {
+async function inputBefore(
+  root: string,
+  stored: StoredManifest,
+  superseded: readonly StoredManifest[],
+): Promise<ReportInput> {
   const { plan } = stored.manifest;
-  if (plan !== null) return beforeRunInput(root, stored, plan);
+  if (plan !== null) return beforeRunInput(root, stored, plan, superseded);
   throw new BoundbookError(
     'CLAIM_UNSUPPORTED',
     'a task file is not bound yet, so that nothing can be claimed of it',
@@ -118,12 +126,19 @@ async function write(
   if (linkage !== null && record !== null) await createFileDurable(resolve(root, linkage), record.bytes);
 }
 
+interface ExportedClaim {
+  readonly claim: PrmlClaim;
+  readonly record: RunRecord | null;
+  readonly outcome: { readonly observed: number; readonly passes: boolean; readonly label: string } | null;
+  readonly amendment: Report['amendment'];
+  /** The plan that is in force instead (P22). */
+  readonly successor: StoredManifest | null;
+}
+
 function result(
   stored: StoredManifest,
   { decision, out, linkage }: ClaimExport,
-  claim: PrmlClaim,
-  record: RunRecord | null,
-  outcome: { readonly observed: number; readonly passes: boolean; readonly label: string } | null,
+  { claim, record, outcome, amendment, successor }: ExportedClaim,
 ): CommandResult {
   const condition = `${claim.metric} ${claim.comparator} ${claim.threshold}`;
   const rows: [string, string][] = [
@@ -133,6 +148,13 @@ function result(
     ['observed', outcome === null ? 'not before unblinding' : `${outcome.observed}, ${outcome.label}`],
   ];
   if (outcome !== null) rows.push(['holds', outcome.passes ? 'yes' : 'no']);
+  if (amendment === 'post hoc') {
+    rows.push(['post hoc', 'the plan was changed after outcomes were open: this claim confirms nothing']);
+  } else if (amendment !== null) rows.push(['amended', 'before unblinding']);
+  if (successor !== null) {
+    const { file, manifest } = successor;
+    rows.push(['superseded', `by revision ${manifest.revision}, ${file}: no plan in force claims this`]);
+  }
   if (linkage !== null && record !== null) rows.push(['record', `${linkage} (${record.kind})`]);
   const json: JsonValue = {
     schema: 'boundbook/claim-export/1',
@@ -140,6 +162,8 @@ function result(
     claim: { file: out, hash: hashClaim(claim), id: claim.claim_id },
     decision,
     condition,
+    amendment,
+    superseded_by: successor === null ? null : successor.digest,
     observed: outcome === null ? null : { ...outcome },
     record: linkage === null || record === null ? null : { file: linkage, kind: record.kind },
   };

@@ -72,11 +72,13 @@ async function claimRequest(options: Readonly<Record<string, OptionValue>>): Pro
   const { textOption } = await import('./options.js');
   const decision = textOption(options.prml, '--prml');
   const producer = textOption(options.producer, '--producer');
-  const surplus = ['tar', 'report', 'redact'].filter((name) => options[name] !== undefined);
+  const surplus = ['tar', 'report', 'redact', 'beforeUnblinding'].filter(
+    (name) => options[name] !== undefined,
+  );
   if (decision === undefined || producer === undefined || surplus.length > 0) {
     const message =
       surplus.length > 0
-        ? `--${surplus[0]} is about a bundle and does not go with --prml`
+        ? `--${flagOf(surplus[0] ?? '')} is about a bundle and does not go with --prml`
         : 'a claim needs both --prml DECISION and --producer ID';
     throw new BoundbookError('USAGE', message, {
       hint: 'For example: --prml adopt --producer example.org --out adopt.prml.yaml',
@@ -84,6 +86,11 @@ async function claimRequest(options: Readonly<Record<string, OptionValue>>): Pro
   }
   const out = textOption(options.out, '--out') ?? '';
   return { decision, producer, out, linkage: textOption(options.linkage, '--linkage') ?? null };
+}
+
+/** A flag as it is written, from the name of its option. */
+function flagOf(option: string): string {
+  return option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 function exportJson({ manifest, bundle, folder, tar, head, objects, redaction }: Exported) {

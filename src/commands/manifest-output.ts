@@ -1,15 +1,15 @@
 import type { JsonObject } from '../core/json.js';
+import { labelled as labelledLines } from '../core/labelled.js';
 import type { StoredManifest } from '../manifest/workspace.js';
 import { MANIFEST_FOLDER } from '../manifest/workspace.js';
 import { printable } from './render-error.js';
 
-const LABEL = 12;
 const PROGRESS_FROM_BYTES = 256e6;
 const PROGRESS_EVERY_MS = 2000;
 
-/** Lines of a label and a value; an empty label continues the line before. */
+/** Lines of a label and a value, see `core/labelled.ts`; what came from outside cannot steer the terminal. */
 export function labelled(rows: readonly (readonly [label: string, value: string])[]): string {
-  return rows.map(([label, value]) => `${label.padEnd(LABEL)}${printable(value)}`).join('\n');
+  return labelledLines(rows.map(([label, value]) => [label, printable(value)]));
 }
 
 /** What `freeze`, `bind` and `amend` print of the manifest that they wrote. */

@@ -1,4 +1,6 @@
 import type { JsonObject, JsonValue } from '../core/json.js';
+import type { Book } from '../ledger/book.js';
+import type { CarriedFrom } from '../ledger/carried-slots.js';
 import type { Found } from '../ledger/lookup.js';
 import type { CommandDefinition } from './command.js';
 
@@ -54,18 +56,44 @@ export const command: CommandDefinition = {
     if (what === undefined) return (await import('./show-proof.js')).showVerified(options, context);
     if (mode === 'proof') return (await import('./show-proof.js')).showProof(what, options, context);
     const { openBook } = await import('../ledger/book.js');
-    const { lookUp } = await import('../ledger/lookup.js');
+    const { carriedFrom } = await import('../ledger/carried-slots.js');
     const book = await openBook(context.root, textOption(options.manifest, '--manifest'), 'read');
     try {
-      const found = lookUp(book, what);
-      return { text: await foundText(found), json: await foundJson(found) };
+      const found = await find(context.root, book, what);
+      const carried = found.kind === 'slot' ? await carriedFrom(context.root, book, found.slot) : [];
+      return { text: await foundText(found, carried), json: await foundJson(found, carried) };
     } finally {
       book.close();
     }
   },
 };
 
-async function foundJson(found: Found): Promise<JsonValue> {
+/** An object that only an earlier ledger holds, from which this one carries, is named with that ledger. */
+async function find(root: string, book: Book, what: string): Promise<Found> {
+  const { BoundbookError } = await import('../core/errors.js');
+  const { isDigest } = await import('../core/digest.js');
+  const { carriedObject } = await import('../ledger/carried-slots.js');
+  const { lookUp } = await import('../ledger/lookup.js');
+  try {
+    return lookUp(book, what);
+  } catch (error) {
+    const isMissing = error instanceof BoundbookError && error.code === 'OBJECT_MISSING' && isDigest(what);
+    const source = isMissing ? await carriedObject(root, book, what) : null;
+    if (source === null || !(error instanceof BoundbookError)) throw error;
+    throw new BoundbookError(
+      'OBJECT_MISSING',
+      `the object ${what} lies in the ledger of ${source.file}, from which this one carries closed slots`,
+      {
+        hint: `boundbook show ${what} --manifest ${source.file}`,
+        evidence: { digest: what, manifest: source.manifest, ledger: source.ledger },
+        cause: error,
+      },
+    );
+  }
+}
+
+async function foundJson(found: Found, carried: readonly CarriedFrom[]): Promise<JsonValue> {
+  if (found.kind === 'slot') return { ...found, carried: carried.map((one) => ({ ...one })) };
   if (found.kind !== 'object') return { ...found };
   const { kind, digest, bytes, named_by } = found;
   const text = await textOf(bytes);
@@ -73,20 +101,23 @@ async function foundJson(found: Found): Promise<JsonValue> {
   return { kind, digest, size: bytes.length, ...content, named_by: named_by.map((each) => ({ ...each })) };
 }
 
-async function foundText(found: Found): Promise<string> {
+async function foundText(found: Found, carried: readonly CarriedFrom[]): Promise<string> {
   switch (found.kind) {
     case 'entry':
       return [`leaf        ${found.leaf}`, await pretty(found.entry), ...(found.masked ? [NOTE] : [])].join(
         '\n',
       );
     case 'slot':
-      return slotText(found);
+      return slotText(found, carried);
     case 'object':
       return objectText(found);
   }
 }
 
-async function slotText(found: Extract<Found, { kind: 'slot' }>): Promise<string> {
+async function slotText(
+  found: Extract<Found, { kind: 'slot' }>,
+  carried: readonly CarriedFrom[],
+): Promise<string> {
   const { labelled } = await import('./manifest-output.js');
   const { renderTable } = await import('../planning/table.js');
   const [queue, arm, trainingSeed, evaluationSeed, task, rep] = found.key.map(String);
@@ -97,6 +128,7 @@ async function slotText(found: Extract<Found, { kind: 'slot' }>): Promise<string
     ['arm', trainingSeed === 'null' ? String(arm) : `${arm}@${trainingSeed}`],
     ['task', `${task}, rep ${rep}`],
     ['state', String(phase)],
+    ...carriedRows(found.slot, carried),
     ...Object.entries(rest).map(([name, value]): [string, string] => ['', `${name}: ${scalar(value)}`]),
   ]);
   const rows = found.entries.map((entry) => [
@@ -108,6 +140,20 @@ async function slotText(found: Extract<Found, { kind: 'slot' }>): Promise<string
   const history =
     rows.length === 0 ? 'No attempt was started yet.' : renderTable(['entry', 'time', 'type', 'what'], rows);
   return [head, history, ...(found.masked ? [NOTE] : [])].join('\n\n');
+}
+
+/** Where a slot comes from, the latest ledger first, and where its attempts can be seen. */
+function carriedRows(slot: string, carried: readonly CarriedFrom[]): [string, string][] {
+  const last = carried.at(-1);
+  if (last === undefined) return [];
+  const { attempts, file } = last;
+  return [
+    ...carried.map(({ closed_by, ledger, file, manifest }, i): [string, string] => [
+      i === 0 ? 'carried' : 'before',
+      `from entry ${closed_by} of ledger ${ledger.slice(0, 8)} of ${file ?? `${manifest.slice(0, 19)}…, which is not at hand`}`,
+    ]),
+    ['attempts', `${attempts} there${file === null ? '' : `: boundbook show ${slot} --manifest ${file}`}`],
+  ];
 }
 
 async function objectText({ digest, bytes, named_by }: Extract<Found, { kind: 'object' }>): Promise<string> {

@@ -1,6 +1,7 @@
 import type { JsonValue } from '../core/json.js';
 import type { ShownEffort } from '../ledger/costs.js';
 import type { LedgerStatus, Status } from '../ledger/status.js';
+import type { Seal, SuccessionStatus } from '../ledger/succession-status.js';
 import type { CommandDefinition } from './command.js';
 
 export const command: CommandDefinition = {
@@ -17,7 +18,7 @@ export const command: CommandDefinition = {
   },
 };
 
-function statusJson({ stored, ledger, overdue, gaps }: Status): JsonValue {
+function statusJson({ stored, ledger, succession, overdue, gaps }: Status): JsonValue {
   const { manifest, digest, file } = stored;
   return {
     manifest: {
@@ -32,6 +33,14 @@ function statusJson({ stored, ledger, overdue, gaps }: Status): JsonValue {
     },
     plan: manifest.plan === null ? null : { ...manifest.plan },
     ledger: ledger === null ? null : ledgerJson(ledger),
+    succession: {
+      supersedes: succession.supersedes.map((one) => ({ ...one, seal: { ...one.seal } })),
+      missing: succession.missing,
+      superseded_by:
+        succession.superseded_by === null
+          ? null
+          : { ...succession.superseded_by, seal: { ...succession.superseded_by.seal } },
+    },
     overdue: overdue.map((plan) => ({ ...plan })),
     gaps: gaps.map((gap) => ({ ...gap })),
   };
@@ -43,6 +52,7 @@ function ledgerJson(ledger: LedgerStatus): JsonValue {
     head: { ...ledger.head },
     queues: ledger.queues.map((counts) => ({ ...counts, coverage: coverage(counts) })),
     total: { ...ledger.total, coverage: coverage(ledger.total) },
+    carried: ledger.carried === null ? null : { ...ledger.carried },
     attempts: { ...ledger.attempts },
     costs: { used: { ...used }, unused: { ...unused }, open: { ...open }, ...devices },
     sessions: ledger.sessions.map((session) => ({ ...session })),
@@ -54,7 +64,7 @@ function ledgerJson(ledger: LedgerStatus): JsonValue {
   };
 }
 
-async function statusText({ stored, ledger, overdue, gaps }: Status): Promise<string> {
+async function statusText({ stored, ledger, succession, overdue, gaps }: Status): Promise<string> {
   const { manifest, digest, file } = stored;
   const { labelled } = await import('./manifest-output.js');
   const pending = manifest.pending.length;
@@ -63,6 +73,7 @@ async function statusText({ stored, ledger, overdue, gaps }: Status): Promise<st
       ['plan', `${manifest.name} revision ${manifest.revision}: ${manifest.title}`],
       ['manifest', file],
       ['digest', digest],
+      ...successionRows(succession),
       ['ready', manifest.execution_ready ? 'yes' : `no: ${pending} pending, see \`boundbook bind ${file}\``],
     ]),
     ...(ledger === null
@@ -74,6 +85,59 @@ async function statusText({ stored, ledger, overdue, gaps }: Status): Promise<st
     ...gaps.map(({ manifest, message }) => `GAP: ${manifest}: ${message}.`),
   ];
   return parts.join('\n\n');
+}
+
+/** P22: the plans before and after. */
+function successionRows({
+  supersedes,
+  missing,
+  superseded_by: newest,
+}: SuccessionStatus): [string, string][] {
+  const completes = '`boundbook run` or `boundbook amend` adds the entry';
+  return [
+    ...(newest === null
+      ? []
+      : ([
+          [
+            'superseded',
+            `by revision ${newest.revision}, ${newest.file}; ${sealText(newest.seal, `this ledger does not say so yet: ${completes}`)}`,
+          ],
+        ] as [string, string][])),
+    ...supersedes.map(({ file, revision, seal }, i): [string, string] => [
+      i === 0 ? 'supersedes' : '',
+      `revision ${revision}, ${file}; ${sealText(seal, `its ledger does not say so yet: ${completes}`)}`,
+    ]),
+    ...(missing === null ? [] : [['missing', `the superseded manifest ${missing}`] as [string, string]]),
+  ];
+}
+
+function sealText(seal: Seal, unrecorded: string): string {
+  switch (seal.kind) {
+    case 'recorded':
+      return `sealed by entry ${seal.entry}`;
+    case 'no ledger':
+      return 'it never ran';
+    case 'unrecorded':
+      return unrecorded;
+    case 'unreadable':
+      return 'its ledger cannot be read';
+    default:
+      return seal satisfies never;
+  }
+}
+
+function carriedRows({ carried }: LedgerStatus): [string, string][] {
+  if (carried === null) return [];
+  const { settled, unresolved, attempts, again, dropped, ledger, manifest } = carried;
+  return [
+    [
+      'carried',
+      `${settled + unresolved} slots (${settled} settled, ${unresolved} unresolved) with ${attempts} attempts, from ledger ${ledger.slice(0, 8)} of ${manifest.slice(0, 19)}…; not run again`,
+    ],
+    ...(again + dropped === 0
+      ? []
+      : [['', `${again} closed there are run again, ${dropped} are given up`] as [string, string]]),
+  ];
 }
 
 function noLedger(count: number | null): string {
@@ -96,6 +160,7 @@ async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Pr
     renderTable(titles, rows),
     labelled([
       ['attempts', `${kinds}; ${attempts.recovered} recovered after their process was gone`],
+      ...carriedRows(ledger),
       ...sessionRows(ledger),
       ...(await noteRows(ledger)),
       ['outcomes', outcomes(ledger, blinding)],

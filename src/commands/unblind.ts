@@ -9,26 +9,18 @@ export const command: CommandDefinition = {
   options: [{ flags: '--partial', description: 'although slots are open; all that follows is exploratory' }],
   examples: ['boundbook unblind', 'boundbook unblind obme-final --json', 'boundbook unblind --partial'],
   next: 'boundbook report',
-  run: async ([selector], options, context) => {
-    const { openBook } = await import('../ledger/book.js');
-    const { assertSuccessorUnblinded, unblind } = await import('../ledger/unblind.js');
-    const book = await openBook(context.root, selector, 'write', context.now);
-    try {
-      await assertSuccessorUnblinded(context.root, book);
-      const unblinding = unblind(book, options.partial === true);
-      const head = book.head();
-      const { entry, before, unjudged } = unblinding;
-      const json = {
-        already_unblinded: before,
-        unjudged,
-        entry: { ...entry },
-        manifest: book.manifestDigest,
-        head: { ...head },
-      };
-      return { text: await unblindText(unblinding, head), json };
-    } finally {
-      book.close();
-    }
+  run: async ([selector], options, { root, now }) => {
+    const { unblindPlan } = await import('../ledger/unblind.js');
+    const unblinding = await unblindPlan(root, selector, options.partial === true, now);
+    const { entry, before, unjudged, stored, head } = unblinding;
+    const json = {
+      already_unblinded: before,
+      unjudged,
+      entry: { ...entry },
+      manifest: stored.digest,
+      head: { ...head },
+    };
+    return { text: await unblindText(unblinding, head), json };
   },
 };
 

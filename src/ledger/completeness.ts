@@ -4,7 +4,8 @@ import type { SlotBook } from './slot-book.js';
 
 /** Something that stands between a ledger and reading its outcomes as those of the whole plan (P22). */
 export interface Obstacle {
-  /** A queue, `adjudication` or `plan`. */
+  readonly kind: 'bindings' | 'slots' | 'adjudication' | 'superseded';
+  /** A queue; otherwise `bindings`, `adjudication` or `plan`. */
   readonly where: string;
   readonly message: string;
   readonly clause: string;
@@ -26,6 +27,7 @@ export function obstacles({ slots, protocol, amended }: Completion): readonly Ob
     .counts()
     .filter(({ role, pending, open }) => open > 0 || (role === 'confirmatory' && pending > 0))
     .map(({ queue, role, pending, open }) => ({
+      kind: 'slots',
       where: queue,
       message: `${pending} pending and ${open} open (${role})`,
       clause: 'P22',
@@ -33,11 +35,11 @@ export function obstacles({ slots, protocol, amended }: Completion): readonly Ob
   const unjudged = protocol.attempts.adjudication === 'required' ? countUnjudged(slots) : 0;
   if (unjudged > 0) {
     const message = `${unjudged} undetermined slots have no adjudicator's verdict, which the protocol requires`;
-    found.push({ where: 'adjudication', message, clause: 'P14' });
+    found.push({ kind: 'adjudication', where: 'adjudication', message, clause: 'P14' });
   }
   if (amended !== null) {
     const message = `the plan was amended: revision ${amended.revision} (${amended.successor}) took its place`;
-    found.push({ where: 'plan', message, clause: 'P22' });
+    found.push({ kind: 'superseded', where: 'plan', message, clause: 'P22' });
   }
   return found;
 }

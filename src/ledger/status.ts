@@ -3,20 +3,23 @@ import { sequenceGaps } from '../manifest/lineage.js';
 import { overduePlans } from '../manifest/overdue.js';
 import { loadManifest } from '../manifest/select.js';
 import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
-import { ledgerFolder, type ManifestReference, openBook } from './book.js';
-import { decodeEntry } from './codec.js';
+import { type ManifestReference, openBook } from './book.js';
+import { type CarriedSlots, carriedSlots } from './carried-slots.js';
 import { maskEffort, type ShownEffort } from './costs.js';
 import type { Costs, Deviation, NotedDeviation } from './fold.js';
 import type { Restoration } from './incarnations.js';
-import { type LedgerHead, LedgerReader } from './reader.js';
+import type { LedgerHead } from './reader.js';
 import { type Session, sessionSeconds } from './sessions.js';
 import type { QueueCounts, StateCounts } from './slot-book.js';
+import { findEntry, type SuccessionStatus, successionStatus } from './succession-status.js';
 
 /** What may be said of a ledger at any time: counts, coverage and cost, and no outcome (law 8). */
 export interface LedgerStatus {
   readonly head: LedgerHead;
   readonly queues: readonly QueueCounts[];
   readonly total: StateCounts;
+  /** Closed under the superseded plan; among the settled and unresolved ones. null when nothing was carried. */
+  readonly carried: CarriedSlots | null;
   readonly attempts: {
     readonly first: number;
     readonly replacement: number;
@@ -54,6 +57,8 @@ export interface Status {
   readonly stored: StoredManifest;
   /** null before the first run. */
   readonly ledger: LedgerStatus | null;
+  /** Where it stands among its revisions. */
+  readonly succession: SuccessionStatus;
   readonly overdue: readonly {
     readonly name: string;
     readonly revision: number;
@@ -76,7 +81,8 @@ export async function readStatus(root: string, reference: ManifestReference, tod
   return {
     stored,
     ledger: await ledgerStatus(root, stored),
-    overdue: await overdue(root, manifests, today),
+    succession: successionStatus(root, stored, manifests),
+    overdue: overdue(root, manifests, today),
     gaps: sequenceGaps(manifests).map(({ where, message }) => ({ manifest: where, message })),
   };
 }
@@ -92,6 +98,7 @@ async function ledgerStatus(root: string, stored: StoredManifest): Promise<Ledge
       head: book.head(),
       queues: fold.slots.counts(),
       total: fold.slots.total(),
+      carried: carriedSlots(fold),
       attempts: { ...fold.attempts, recovered: fold.recovered },
       costs: shownCosts(fold.costs(), fold.outcomesVisible),
       sessions: [...fold.sessions.all()].map(sessionStatus),
@@ -126,34 +133,15 @@ function sessionStatus(session: Session): SessionStatus {
 }
 
 /** Plans whose report was due and cannot have been made: their outcomes are blinded to this day. */
-async function overdue(
-  root: string,
-  manifests: readonly StoredManifest[],
-  today: string,
-): Promise<Status['overdue']> {
-  return overduePlans(manifests, today, (stored) => wasUnblinded(root, stored)).map((plan) => ({
+function overdue(root: string, manifests: readonly StoredManifest[], today: string): Status['overdue'] {
+  const isUnblinded = (stored: StoredManifest): boolean => {
+    const found = findEntry(root, stored, 'unblinded');
+    return found !== null && typeof found === 'object';
+  };
+  return overduePlans(manifests, today, isUnblinded).map((plan) => ({
     name: plan.name,
     revision: plan.revision,
     due: plan.due,
     manifests: plan.manifests.map(({ file }) => file),
   }));
-}
-
-function wasUnblinded(root: string, stored: StoredManifest): boolean {
-  const mark = Buffer.from('"type":"unblinded"');
-  let reader: LedgerReader | undefined;
-  try {
-    reader = LedgerReader.open(ledgerFolder(root, stored.file));
-    for (const { body } of reader.rows()) {
-      const decoded = body.includes(mark) ? decodeEntry(body) : null;
-      if (decoded?.ok === true && decoded.entry.type === 'unblinded') return true;
-    }
-    return false;
-  } catch (error) {
-    // A ledger that cannot be read shows no report either; its own status says what is wrong with it.
-    if (error instanceof BoundbookError) return false;
-    throw error;
-  } finally {
-    reader?.close();
-  }
 }

@@ -1,11 +1,12 @@
 import type { Digest } from '../core/digest.js';
 import type { Book } from '../ledger/book.js';
+import { carriedSlots } from '../ledger/carried-slots.js';
 import type { Entry } from '../ledger/entries.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { SlotBook } from '../ledger/slot-book.js';
 import type { IdentifiedManifest, Manifest } from '../manifest/manifest.js';
 import { expandSlots } from '../slots/plan.js';
-import type { CarriedSlots, ManifestInput, ReportInput, SlotOutcome, Successor } from './report-input.js';
+import type { ManifestInput, ReportInput, SlotOutcome, Successor } from './report-input.js';
 import { revisionsOf } from './revisions.js';
 import { tallyEntries } from './tally.js';
 
@@ -97,13 +98,6 @@ function successorIn({ amended }: LedgerFold): Successor | null {
   if (amended === null) return null;
   const { successor, revision, reason, seq } = amended;
   return { manifest: successor, revision, reason, entry: seq };
-}
-
-function carriedSlots({ opened, slots }: LedgerFold): CarriedSlots | null {
-  const carries = opened?.carries ?? null;
-  if (carries === null) return null;
-  const { manifest, ledger, size, root, again, dropped } = carries;
-  return { manifest, ledger, entries: size, root, ...slots.carried, again, dropped };
 }
 
 /** A run may append while a report is made; the report is of what was folded. */

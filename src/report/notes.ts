@@ -1,4 +1,5 @@
-import type { CarriedSlots, LostEntries, ReportInput } from './report-input.js';
+import type { CarriedSlots } from '../ledger/carried-slots.js';
+import type { LostEntries, ReportInput } from './report-input.js';
 import { type AmendmentKind, isNarrower, type Revision } from './revisions.js';
 import type { Counts, Visibility } from './value.js';
 import { plural } from './words.js';

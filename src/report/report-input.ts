@@ -1,5 +1,6 @@
 import type { Attribution } from '../attempts/rules.js';
 import type { Digest } from '../core/digest.js';
+import type { CarriedSlots } from '../ledger/carried-slots.js';
 import type { Effort } from '../ledger/costs.js';
 import type { Protocol, Stage } from '../protocol/schema.js';
 import type { TaskIds } from '../slots/plan.js';
@@ -29,7 +30,7 @@ export interface ReportInput {
   readonly revisions: readonly Revision[];
   /** The revision that took this plan's place, as its ledger says. */
   readonly successor: Successor | null;
-  /** What was taken over from the superseded plan's ledger; null when nothing was. */
+  /** What was taken over from the superseded plan's ledger, whose report has the attempts, failures and costs; null when nothing was. */
   readonly carried: CarriedSlots | null;
   readonly failures: readonly FailureCount[];
   readonly generations: readonly GenerationCount[];
@@ -47,22 +48,6 @@ export interface Successor {
   readonly reason: string;
   /** Position of the entry that says so. */
   readonly entry: number;
-}
-
-/** Slots that were closed under the superseded plan. Their attempts, failures and costs are in the report of its ledger. */
-export interface CarriedSlots {
-  readonly manifest: Digest;
-  readonly ledger: string;
-  readonly entries: number;
-  readonly root: string;
-  readonly settled: number;
-  readonly unresolved: number;
-  /** Attempts that were started for them there. */
-  readonly attempts: number;
-  /** Slots closed there and executed again here, under other conditions. */
-  readonly again: number;
-  /** Slots closed there that this plan does not hold. */
-  readonly dropped: number;
 }
 
 /** What was lost when an older copy was put back: entries that were known outside, whatever they held. */

@@ -1,5 +1,5 @@
 import type { Digest } from '../core/digest.js';
-import type { IdentifiedManifest } from '../manifest/manifest.js';
+import type { IdentifiedManifest, Manifest } from '../manifest/manifest.js';
 import { type PlanChanges, planChanges } from './plan-changes.js';
 
 /** One amendment of a plan (P22). */
@@ -52,6 +52,12 @@ export function revisionsOf(
 export function amendmentKind(revisions: readonly Revision[]): AmendmentKind | null {
   if (revisions.length === 0) return null;
   return revisions.some(({ exposure }) => exposure.unblinded) ? 'post hoc' : 'before unblinding';
+}
+
+/** As {@link amendmentKind}, of the manifest alone: exposure adds up from revision to revision. */
+export function ownAmendment({ exposure }: Pick<Manifest, 'exposure'>): AmendmentKind | null {
+  if (exposure === null) return null;
+  return exposure.unblinded ? 'post hoc' : 'before unblinding';
 }
 
 /** Whether the amendments took parts away and put none in their place. */

@@ -1,9 +1,9 @@
 import type { Sign } from '../analysis/bounds.js';
 import type { DecisionStatus } from '../analysis/decision.js';
 import type { Digest } from '../core/digest.js';
+import type { CarriedSlots } from '../ledger/carried-slots.js';
 import type { ShownEffort } from '../ledger/costs.js';
 import type {
-  CarriedSlots,
   FailureCount,
   Incident,
   LedgerIdentity,

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../core/json.js';
+import { labelled } from '../core/labelled.js';
 import type { Book } from '../ledger/book.js';
 import type { EntryOf } from '../ledger/entries.js';
 import { notePath } from '../ledger/note-files.js';
@@ -75,8 +76,7 @@ export function summarize(facts: SummaryFacts): RunSummary {
     ['checkpoint', checkpointText(facts)],
     ['next', next],
   ];
-  const text = rows.flatMap(([label, value]) => lines(label, value)).join('\n');
-  return { reason: cause.reason, detail: cause.detail, error: cause.error, text, json };
+  return { reason: cause.reason, detail: cause.detail, error: cause.error, text: labelled(rows), json };
 }
 
 function checkpointJson({ book, checkpoint }: SummaryFacts): JsonObject | null {
@@ -91,22 +91,6 @@ function checkpointText({ book, checkpoint }: SummaryFacts): string {
   return note === null
     ? `${size} entries, not signed (--key FILE signs it)`
     : `${size} entries, signed: ${notePath(book.folder, size)}`;
-}
-
-const LABEL_WIDTH = 12;
-const WIDTH = 80;
-
-/** A row, broken between words so that it fits a terminal of 80 columns. */
-function lines(label: string, value: string): string[] {
-  const broken: string[] = [];
-  let line = '';
-  for (const word of value.split(' ')) {
-    if (line !== '' && LABEL_WIDTH + line.length + 1 + word.length > WIDTH) {
-      broken.push(line);
-      line = word;
-    } else line = line === '' ? word : `${line} ${word}`;
-  }
-  return [...broken, line].map((part, i) => `${(i === 0 ? label : '').padEnd(LABEL_WIDTH)}${part}`);
 }
 
 function nextStep({ book, cause, elsewhere, abandoned }: SummaryFacts): string {

@@ -1,63 +1,41 @@
-import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterAll, expect, test } from 'vitest';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
 import { type ReportedScores, truthOf } from '../../demo/truth.js';
+import { demoProtocol, demoWorkspace, done } from './place.js';
 
 /**
  * The whole chain at once (server, sampler, request, grader, ledger, estimator, report), through the program that a
  * user types: the exactly known accuracies of three models are estimated under several namespaces, that is with
  * other sampling seeds each time. Needs what `npm test` has built before: dist/ and demo/dist/.
  */
-const REPOSITORY = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const NAMESPACES = ['truth-a', 'truth-b', 'truth-c', 'truth-d', 'truth-e', 'truth-f'];
 const MODELS = { base: null, 'O@42': 42, 'M@42': 42 };
 
-const folder = workspace();
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-/** Inside the repository, so that the copied server finds its package. */
-function workspace(): string {
-  mkdirSync(join(REPOSITORY, 'demo/work'), { recursive: true });
-  const made = mkdtempSync(join(REPOSITORY, 'demo/work/truth-'));
-  for (const path of ['demo/tasks', 'demo/models', 'demo/dist/server', 'protocol/demo.yaml']) {
-    cpSync(join(REPOSITORY, path), join(made, path), { recursive: true });
-  }
-  return made;
-}
-
-function boundbook(...args: string[]): void {
-  const { status, stderr } = spawnSync(process.execPath, [join(REPOSITORY, 'dist/cli.js'), ...args], {
-    cwd: folder,
-    encoding: 'utf8',
-  });
-  if (status !== 0) throw new Error(`boundbook ${args[0]} ended with ${status}: ${stderr}`);
-}
+const folder = demoWorkspace('truth');
 
 /** The demo's plan under another name and namespace: three models, the confirmatory queue only. */
 function protocolFor(namespace: string): string {
-  let text = readFileSync(join(folder, 'protocol/demo.yaml'), 'utf8')
-    .replace('name: demo\n', `name: ${namespace}\n`)
-    .replace('namespace: boundbook-demo', `namespace: ${namespace}`)
-    .replaceAll('training_seeds: [42, 314159, 271828]', 'training_seeds: [42]')
-    .replace(/^ {2}broad100x2: .*\n/m, '')
-    .replace('arms: [O, B, M, E, base]', 'arms: [O, M, base]');
-  text = text
-    .split('\n')
-    .filter((line) => !/queue: broad100x2|id: M-B|id: M-E|^ {2}tables:/.test(line))
-    .join('\n');
-  return text.replace('contrast: M-B', 'contrast: M-O').replace('role: secondary', 'role: primary');
+  return demoProtocol(folder, [
+    [/name: demo\n/, `name: ${namespace}\n`],
+    [/namespace: boundbook-demo/, `namespace: ${namespace}`],
+    [/training_seeds: \[42, 314159, 271828\]/g, 'training_seeds: [42]'],
+    [/^ {2}broad100x2: .*\n/m, ''],
+    [/arms: \[O, B, M, E, base\]/, 'arms: [O, M, base]'],
+    [/^.*(queue: broad100x2|id: M-B|id: M-E|^ {2}tables:).*\n/gm, ''],
+    [/contrast: M-B/, 'contrast: M-O'],
+    [/role: secondary/, 'role: primary'],
+  ]);
 }
 
 function reportUnder(namespace: string): ReportedScores {
   const protocol = `protocol/${namespace}.yaml`;
   writeFileSync(join(folder, protocol), protocolFor(namespace));
-  boundbook('freeze', protocol);
-  boundbook('run', namespace, '--workers', '8');
-  boundbook('unblind', namespace);
-  boundbook('report', namespace, '--format', 'json', '--out', `${namespace}.json`);
-  boundbook('audit', namespace, '--report', `${namespace}.json`);
+  done(folder, 'freeze', protocol);
+  done(folder, 'run', namespace, '--workers', '8');
+  done(folder, 'unblind', namespace);
+  done(folder, 'report', namespace, '--format', 'json', '--out', `${namespace}.json`);
+  done(folder, 'audit', namespace, '--report', `${namespace}.json`);
   return JSON.parse(readFileSync(join(folder, `${namespace}.json`), 'utf8')) as ReportedScores;
 }
 

@@ -1,11 +1,23 @@
 import { describe, expect, it } from 'vitest';
+import { attemptId } from '../../src/attempts/machine.js';
 import type { CommandContext, CommandDefinition } from '../../src/commands/command.js';
 import { command as show } from '../../src/commands/show.js';
 import { command as status } from '../../src/commands/status.js';
 import { command as unblind } from '../../src/commands/unblind.js';
 import { digestOf } from '../../src/core/digest.js';
 import { openBook } from '../../src/ledger/book.js';
-import { newBook, newWorkspace, pausedDraft, SLOTS, SlotScript, slotAt } from './support.js';
+import { unblind as unblindBook } from '../../src/ledger/unblind.js';
+import {
+  appendScripts,
+  gateDraft,
+  newBook,
+  newWorkspace,
+  PROTOCOL_VALUE,
+  pausedDraft,
+  SLOTS,
+  SlotScript,
+  slotAt,
+} from './support.js';
 
 function run(
   command: CommandDefinition,
@@ -181,6 +193,88 @@ describe('unblind', () => {
     expect((await run(unblind, closed.root, [], { partial: true })).json).toMatchObject({
       entry: { partial: false },
     });
+  });
+
+  it('names what is not bound, before it looks for a ledger', async () => {
+    const { root } = await newWorkspace({}, (name) => name.startsWith('tasks/'));
+    await expect(run(unblind, root)).rejects.toMatchObject({
+      code: 'UNBLIND_TOO_EARLY',
+      exitCode: 2,
+      hint: expect.stringContaining('boundbook bind') as string,
+      faults: [
+        {
+          where: 'bindings',
+          message: expect.stringContaining(
+            'binding runner/boundbook, binding runner/server, binding tokenizer/O@1',
+          ) as string,
+        },
+      ],
+    });
+  });
+
+  it('of a plan that is not ready and has a ledger all the same is partial at best', async () => {
+    const rest = SLOTS.map((slot) => new SlotScript(slot).whole(VALUE));
+    const { root } = await newBook(rest, { pending: ['a precision policy'] });
+    await expect(run(unblind, root)).rejects.toMatchObject({
+      faults: [{ where: 'bindings', message: 'not everything is bound: a precision policy' }],
+    });
+    expect((await run(unblind, root, [], { partial: true })).json).toMatchObject({
+      entry: { partial: true, settled: 18, pending: 0 },
+    });
+  });
+
+  it('names adjudication as a precondition of its own, until every undetermined slot has a verdict', async () => {
+    const attempts = { ...PROTOCOL_VALUE.attempts, adjudication: 'required' };
+    const { root, book } = await closedBook({ attempts });
+    await expect(run(unblind, root)).rejects.toMatchObject({
+      code: 'UNBLIND_TOO_EARLY',
+      hint: expect.stringMatching(
+        /^An adjudicator's verdict closes an undetermined slot. --partial/,
+      ) as string,
+      faults: [
+        {
+          where: 'adjudication',
+          message: "1 undetermined slots have no adjudicator's verdict, which the protocol requires",
+        },
+      ],
+    });
+    const [undetermined] = [...book.fold.slots.unresolved()];
+    const writer = await openBook(root, undefined, 'write', () => '2026-12-01T00:00:00.000Z');
+    writer.store.append([
+      {
+        type: 'attribution.recorded',
+        attempt: attemptId(undetermined?.slot ?? '', 1),
+        slot: undetermined?.slot ?? '',
+        attribution: 'undetermined',
+        rule: null,
+        by: 'adjudicator',
+        late: false,
+        reason: 'nobody can tell',
+      },
+      { type: 'slot.unresolved', slot: undetermined?.slot ?? '', reason: 'undetermined' },
+    ]);
+    writer.close();
+    expect((await run(unblind, root)).json).toMatchObject({ unjudged: 0, entry: { partial: false } });
+  });
+
+  it('looks at its preconditions in the transaction of its entry: what a run started meanwhile counts', async () => {
+    const { root, stored } = await closedBook();
+    const ours = await openBook(root, stored, 'write', () => '2026-12-01T00:00:00.000Z');
+    const theirs = await openBook(root, stored, 'write', () => '2026-12-01T00:00:00.000Z');
+    expect(ours.fold.obstacles()).toEqual([]);
+    theirs.store.append([{ ...gateDraft('6'.repeat(32)), manifest: stored.digest }]);
+    appendScripts(theirs.store, [new SlotScript(slotAt(0, 'broad'), '6'.repeat(32)).start()]);
+    const size = theirs.store.size;
+    expect(() => unblindBook(ours, false)).toThrowError(/not complete/);
+    expect(theirs.store.countEntries()).toBe(size);
+    theirs.store.append([
+      { type: 'amended', successor: digestOf('next'), revision: 2, reason: 'fewer seeds' },
+    ]);
+    // Not even in part: the revision that took its place carries its outcomes.
+    expect(() => unblindBook(ours, true)).toThrowError(/was amended, and the plan in force carries/);
+    expect(theirs.store.countEntries()).toBe(size + 1);
+    ours.close();
+    theirs.close();
   });
 
   it('needs a ledger', async () => {

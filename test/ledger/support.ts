@@ -13,7 +13,10 @@ import { type LedgerObject, toObject } from '../../src/ledger/objects.js';
 import { type PlanContext, slotRules } from '../../src/ledger/plan-index.js';
 import { LedgerStore, type StoreOptions } from '../../src/ledger/store.js';
 import { sealManifest } from '../../src/manifest/manifest.js';
-import { MANIFEST_FORMAT } from '../../src/manifest/schema.js';
+import { IGNORE_RULE } from '../../src/manifest/names.js';
+import { requiredBindings } from '../../src/manifest/required.js';
+import { type Binding, MANIFEST_FORMAT } from '../../src/manifest/schema.js';
+import { treeOf } from '../../src/manifest/tree.js';
 import { MANIFEST_FOLDER, type StoredManifest, storeManifest } from '../../src/manifest/workspace.js';
 import { type Protocol, protocolSchema } from '../../src/protocol/schema.js';
 import { expandSlots, planDigest, type TaskIds } from '../../src/slots/plan.js';
@@ -361,8 +364,31 @@ export interface TestWorkspace {
   readonly files: ReadonlyMap<string, Uint8Array>;
 }
 
-/** A workspace with a manifest that binds the task file only, and its task file's bytes. */
-export async function newWorkspace(changes: Record<string, unknown> = {}): Promise<TestWorkspace> {
+/** A binding of every item that a protocol asks for; none but the task file's is of a file that exists. */
+function allBindings(protocol: Protocol): Binding[] {
+  const digest = digestOf('x');
+  return requiredBindings(protocol).map(({ name, path, shape, content }): Binding => {
+    if (content === 'tasks') {
+      return { kind: 'file', name, path, size: Buffer.byteLength(TASK_FILE), digest: digestOf(TASK_FILE) };
+    }
+    if (shape === 'file') return { kind: 'file', name, path, size: 1, digest };
+    const tree = treeOf([{ path: 'x', size: 1, digest }]);
+    return {
+      kind: 'tree',
+      name,
+      path: path || 'dist',
+      ignored: IGNORE_RULE,
+      ...tree,
+      entries: [...tree.entries],
+    };
+  });
+}
+
+/** A workspace with a manifest that binds everything, or what it is told to, and its task file's bytes. */
+export async function newWorkspace(
+  changes: Record<string, unknown> = {},
+  isBound: (binding: string) => boolean = () => true,
+): Promise<TestWorkspace> {
   const root = tempFolder();
   const protocol = protocolSchema.parse({ ...PROTOCOL_VALUE, ...changes });
   const bytes = Buffer.from(TASK_FILE);
@@ -379,15 +405,7 @@ export async function newWorkspace(changes: Record<string, unknown> = {}): Promi
     due: protocol.due ?? null,
     protocol,
     protocol_source: { raw_digest: digestOf('protocol'), parser: { name: 'test', version: '1' } },
-    bindings: [
-      {
-        kind: 'file',
-        name: 'tasks/two',
-        path: 'tasks/two.jsonl',
-        size: bytes.length,
-        digest: digestOf(bytes),
-      },
-    ],
+    bindings: allBindings(protocol).filter(({ name }) => isBound(name)),
     plan: planDigest(protocol, TASK_IDS),
     pending_items: protocol.pending.map((item) => ({ item, evidence: null })),
     parent: null,

@@ -549,6 +549,7 @@ const source: ClaimSource = {
   plannedSlots: 4800,
   tasks: { name: 'holdout100', digest: digestOf('tasks') },
   model: null,
+  amendment: null,
   seed: null,
   protocol: digestOf('protocol'),
   manifest: digestOf('manifest'),

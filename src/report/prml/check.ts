@@ -31,6 +31,7 @@ const REQUIRED = ['/metric', '/comparator', '/threshold', '/dataset/hash', '/see
 /** What a claim by another tool may leave out, and must be what the plan says where it is there. */
 const OPTIONAL = [
   '/model/hash',
+  '/metric_args/amendment',
   '/metric_args/decision',
   '/metric_args/manifest_sha256',
   '/metric_args/planned_slots',

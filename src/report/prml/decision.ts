@@ -3,6 +3,7 @@ import { compare, fromNumber, fromText, type Rational, toNumber } from '../../an
 import { canonicalText } from '../../core/canonical-json.js';
 import { type Digest, hexOf } from '../../core/digest.js';
 import { BoundbookError } from '../../core/errors.js';
+import type { AmendmentKind } from '../revisions.js';
 import { PRML_VERSION, type PrmlClaim, type PrmlComparator } from './claim.js';
 
 /**
@@ -33,6 +34,8 @@ export interface ClaimSource {
   readonly seed: bigint | null;
   readonly protocol: Digest;
   readonly manifest: Digest;
+  /** Whether the plan was amended, and whether outcomes were open then (P22); null for a plan as it was frozen first. */
+  readonly amendment: AmendmentKind | null;
 }
 
 /** The bound that a report gives for the figure. Exact values in the form of the report: `5/12`. */
@@ -55,6 +58,7 @@ export function claimOf(source: ClaimSource): PrmlClaim {
     producer: { id: source.producer },
     ...(source.model === null ? {} : { model: { id: source.model.name, hash: hexOf(source.model.digest) } }),
     metric_args: {
+      ...(source.amendment === null ? {} : { amendment: source.amendment }),
       decision: source.decision,
       estimand: source.estimand,
       judge: source.grader,

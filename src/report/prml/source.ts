@@ -5,6 +5,7 @@ import type { Decision, Protocol } from '../../protocol/schema.js';
 import type { TaskIds } from '../../slots/plan.js';
 import { pairArms } from '../pairs.js';
 import { conditionOf, evaluationSeedsOf, type PlanView, queueOf, tasksOf } from '../plan-view.js';
+import { ownAmendment } from '../revisions.js';
 import type { Report } from '../value.js';
 import { contrastEstimand } from '../words.js';
 import type { ClaimSource, ReportedBound } from './decision.js';
@@ -53,6 +54,7 @@ export function claimSource(
     seed: seed === undefined || seeds.length > 1 ? null : BigInt(seed),
     protocol: manifest.protocol_source.raw_digest,
     manifest: digest,
+    amendment: ownAmendment(manifest),
   };
 }
 
