@@ -8,16 +8,20 @@ export const command: CommandDefinition = {
   examples: ['boundbook check protocol/demo.yaml', 'boundbook check protocol/demo.yaml --json'],
   next: 'boundbook plan shows what will run; boundbook freeze fixes it',
   run: async ([path = ''], _options, context) => {
-    const [{ loadPlan }, { checkPlan, precisionJson, reachJson }, { checkText }] = await Promise.all([
-      import('../planning/load.js'),
-      import('../planning/check.js'),
-      import('../planning/check-text.js'),
-    ]);
+    const [{ loadPlan }, { checkPlan, precisionJson, reachJson }, { checkText }, { checkTemplates }] =
+      await Promise.all([
+        import('../planning/load.js'),
+        import('../planning/check.js'),
+        import('../planning/check-text.js'),
+        import('../planning/arm-templates.js'),
+      ]);
     const { document, sets } = await loadPlan(context.root, path);
-    const check = checkPlan(document, sets);
+    const holds = checkPlan(document, sets);
+    const templates = await checkTemplates(context.root, document.protocol);
+    const check = { ...holds, remarks: [...holds.remarks, ...templates.remarks] };
     const { protocol } = document;
     return {
-      text: checkText(protocol, path, check),
+      text: checkText(protocol, path, check, templates.arms),
       json: {
         ok: true,
         protocol: {
@@ -37,6 +41,15 @@ export const command: CommandDefinition = {
           repeated: check.collisions.repeated,
           repeated_in_task: check.collisions.repeatedInTask,
         },
+        chat_templates: templates.arms.map(({ arm, model, seed, folder, flag, slot, audit }) => ({
+          arm,
+          model,
+          seed,
+          file: `${folder}/${audit.file}`,
+          template: audit.template,
+          enable_thinking: flag,
+          reasoning: slot,
+        })),
         pending: protocol.pending,
         remarks: check.remarks.map(({ about, message }) => ({ about, message })),
       },

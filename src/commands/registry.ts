@@ -16,6 +16,7 @@ import { command as schema } from './schema.js';
 import { command as show } from './show.js';
 import { command as sign } from './sign.js';
 import { command as status } from './status.js';
+import { command as template } from './template.js';
 import { command as timestamp } from './timestamp.js';
 import { command as unblind } from './unblind.js';
 import { command as verify } from './verify.js';
@@ -25,6 +26,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   init,
   schema,
   check,
+  template,
   plan,
   freeze,
   bind,

@@ -28,6 +28,11 @@ export const ERROR_CODES = {
   PROTOCOL_INVALID: { exit: 2, title: 'a protocol with faults of form or reference' },
   PLAN_ONE_SIDED: { exit: 2, title: 'a plan that cannot come out against its author' },
   PLAN_IMPRECISE: { exit: 2, title: 'a plan whose sample cannot reach the precision that it asks for' },
+  TEMPLATE_INVALID: { exit: 2, title: 'a chat template that does not render' },
+  TEMPLATE_NO_EFFECT: {
+    exit: 2,
+    title: 'arms that differ in a reasoning flag which the chat template ignores',
+  },
   TASKS_INVALID: { exit: 2, title: 'a task file that does not hold what the protocol declares' },
   BINDING_REFUSED: { exit: 2, title: 'files that cannot be bound' },
   MANIFEST_NOT_FOUND: { exit: 2, title: 'no manifest under that name or digest' },

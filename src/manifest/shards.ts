@@ -1,5 +1,5 @@
 import type { Fault } from '../core/errors.js';
-import { readLoaderObject } from './loader-json.js';
+import { readLoaderObject } from '../core/loader-json.js';
 import type { TensorTable } from './safetensors.js';
 
 /** A file of the tree, as the shard rules need it. */

@@ -1,13 +1,13 @@
+import { TEMPLATE_FILES, templateIn } from '../chat-template/source.js';
 import { BoundbookError, type Fault, systemCode } from '../core/errors.js';
 import { readFileBounded } from '../core/files.js';
-import { readLoaderObject, textsBelow } from './loader-json.js';
+import { readLoaderObject, textsBelow } from '../core/loader-json.js';
 import { readTensorTable, type TensorTable } from './safetensors.js';
 import { indexFaults, isShardIndex, numberingFaults, type TreeFile } from './shards.js';
 import { unreadable } from './walk.js';
 
 const LFS_POINTER = 'version https://git-lfs.github.com/spec/';
 const MAX_POINTER_BYTES = 1024;
-const MAX_TEMPLATE_BYTES = 16 * 1024 * 1024;
 /** Files that a loader reads and that mean nothing when they are empty. */
 const NEVER_EMPTY = /\.(safetensors|bin|pt|pth|ckpt|gguf|ggml|npz|npy|h5|onnx|msgpack|model|json|jinja)$/i;
 const CODE_KEYS = new Set(['auto_map', 'custom_pipelines']);
@@ -92,11 +92,11 @@ async function configFaults(file: TreeFile, where: Where): Promise<readonly Faul
 /** Chat templates that stand in several files must agree: servers choose differently (F-43). */
 async function templateFaults(files: ReadonlyMap<string, TreeFile>, where: Where): Promise<readonly Fault[]> {
   const found: { readonly path: string; readonly template: string }[] = [];
-  for (const path of ['chat_template.jinja', 'tokenizer_config.json', 'chat_template.json']) {
+  for (const path of TEMPLATE_FILES) {
     const file = files.get(path);
     if (file === undefined) continue;
     try {
-      const template = await templateIn(file);
+      const template = await templateIn(file.absolute);
       if (template !== null) found.push({ path, template });
     } catch (error) {
       return [faultOf(where(path), error)];
@@ -111,27 +111,6 @@ async function templateFaults(files: ReadonlyMap<string, TreeFile>, where: Where
       message: `holds another chat template than ${first.path}, and servers choose differently`,
       hint: 'Make them equal, or remove the one that must not be used.',
     }));
-}
-
-async function templateIn(file: TreeFile): Promise<string | null> {
-  if (file.path.endsWith('.jinja')) {
-    const bytes = await readFileBounded(file.absolute, { maxBytes: MAX_TEMPLATE_BYTES, allowEmpty: true });
-    return withoutLastBreak(bytes.toString('utf8'));
-  }
-  const value = (await readLoaderObject(file.absolute))?.chat_template;
-  if (typeof value === 'string') return withoutLastBreak(value);
-  if (!Array.isArray(value)) return null;
-  const named = value.find((item: unknown) => isNamed(item) && item.name === 'default') as unknown;
-  return isNamed(named) && typeof named.template === 'string' ? withoutLastBreak(named.template) : null;
-}
-
-function isNamed(item: unknown): item is { readonly name: unknown; readonly template?: unknown } {
-  return typeof item === 'object' && item !== null && 'name' in item;
-}
-
-/** Jinja itself drops one line break at the end of a template. */
-function withoutLastBreak(template: string): string {
-  return template.replace(/\r?\n$/, '');
 }
 
 function faultOf(where: string, error: unknown): Fault {

@@ -1,10 +1,16 @@
 import type { Protocol } from '../protocol/schema.js';
+import { type ArmTemplate, WORDS } from './arm-templates.js';
 import type { PlanCheck } from './check.js';
 import { queuesTable } from './queues-table.js';
 import { display, renderTable } from './table.js';
 
 /** What `check` prints when a plan holds. */
-export function checkText(protocol: Protocol, path: string, check: PlanCheck): string {
+export function checkText(
+  protocol: Protocol,
+  path: string,
+  check: PlanCheck,
+  templates: readonly ArmTemplate[],
+): string {
   const parts = [`${path}: ${protocol.name} revision ${protocol.revision} holds.`, queuesTable(check.counts)];
   if (check.precision.length > 0) parts.push(precisionText(check));
   if (check.decisions.length > 0) {
@@ -18,6 +24,7 @@ export function checkText(protocol: Protocol, path: string, check: PlanCheck): s
         .join('\n'),
     );
   }
+  if (templates.length > 0) parts.push(templatesText(templates));
   if (protocol.pending.length > 0) {
     parts.push(`pending, so that a manifest is not ready to run: ${protocol.pending.join(', ')}`);
   }
@@ -39,4 +46,14 @@ function precisionText(check: PlanCheck): string {
       row.leastReps ?? '',
     ]),
   );
+}
+
+/** One row an arm: seeds whose prompts are alike share it. */
+function templatesText(templates: readonly ArmTemplate[]): string {
+  const rows = new Map<string, (string | number)[]>();
+  for (const { arm, flag, slot, audit } of templates) {
+    const row = [arm, flag, WORDS[slot], audit.template.slice(7, 19)];
+    rows.set(row.join('\n'), row);
+  }
+  return renderTable(['arm', 'enable_thinking', 'reasoning is', 'chat template'], [...rows.values()]);
 }

@@ -15,7 +15,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['runner', 'adjudication', 'report'],
   ['ledger', 'gate'],
   ['manifest', 'planning'],
-  ['slots', 'attempts', 'analysis', 'grading'],
+  ['slots', 'attempts', 'analysis', 'grading', 'chat-template'],
   ['protocol', 'signing'],
   ['core'],
 ];
