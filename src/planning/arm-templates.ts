@@ -75,6 +75,8 @@ async function modelAudits(
   remark: (message: string) => void,
 ): Promise<ReadonlyMap<string, readonly ModelAudit[]>> {
   const audits = new Map<string, readonly ModelAudit[]>();
+  const without: string[] = [];
+  const absent: string[] = [];
   const used = new Set(Object.values(protocol.arms).map(({ model }) => model));
   for (const [name, { weights, tokenizer, training_seeds: seeds }] of Object.entries(protocol.models)) {
     if (!used.has(name)) continue;
@@ -86,11 +88,7 @@ async function modelAudits(
       if (audit !== null) found.push({ seed, ...audit });
       else {
         const present = await isFolder(resolve(root, folders[0] ?? ''));
-        remark(
-          present
-            ? `${folders[0]} holds no chat template: the server decides what the model ${quoted(name)} is asked`
-            : `the chat template of the model ${quoted(name)} was not looked at: ${folders[0]} is not here`,
-        );
+        (present ? without : absent).push(name);
         break;
       }
     }
@@ -98,6 +96,10 @@ async function modelAudits(
       remark(`the chat template of the model ${quoted(name)}: ${warning}`);
     audits.set(name, found);
   }
+  if (without.length > 0)
+    remark(`no chat template lies with ${list(without)}: the server decides the prompt`);
+  if (absent.length > 0)
+    remark(`chat templates were not looked at, because the weights are not here: ${list(absent)}`);
   return audits;
 }
 
@@ -195,6 +197,10 @@ function promptOf({ audit, flag }: ArmTemplate): string | null {
 
 function pairs<T>(items: readonly T[]): readonly (readonly [T, T])[] {
   return items.flatMap((a, i) => items.slice(i + 1).map((b) => [a, b] as const));
+}
+
+function list(names: readonly string[]): string {
+  return names.map(quoted).join(', ');
 }
 
 function quoted(name: string): string {

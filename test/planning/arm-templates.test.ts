@@ -87,8 +87,8 @@ test('warns when seeds of one arm have other templates', async () => {
 test('says which templates were not looked at', async () => {
   mkdirSync(join(folder, 'models/base'), { recursive: true });
   expect(await remarks()).toEqual([
-    'models/base holds no chat template: the server decides what the model "base" is asked',
-    'the chat template of the model "tuned" was not looked at: models/tuned-1 is not here',
+    'no chat template lies with "base": the server decides the prompt',
+    'chat templates were not looked at, because the weights are not here: "tuned"',
   ]);
 });
 
