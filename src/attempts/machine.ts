@@ -142,7 +142,7 @@ export const PLANNED: SlotState = {
 
 /** The name of a slot's n-th attempt (1-based): first 32 hexadecimal digits of SHA-256 of `["attempt", slot, n]`. */
 export function attemptId(slot: string, n: number): string {
-  return sha256Hex(canonicalText(['attempt', slot, n])).slice(0, 32);
+  return sha256Hex(`["attempt",${canonicalText(slot)},${canonicalText(n)}]`).slice(0, 32);
 }
 
 /** What must happen to a slot next; null when it is closed. */

@@ -129,6 +129,7 @@ export class EvidenceCheck {
     counted: Usage | null,
     where: Place,
   ): void {
+    if (finish_reason === finishReason && isSameUsage(usage, counted)) return;
     const found = { finish_reason, usage: usage === null ? null : { ...usage } };
     const due = { finish_reason: finishReason, usage: counted === null ? null : { ...counted } };
     for (const { pointer, expected, actual } of differences(due, found, MAX_DIFFERENCES)) {
@@ -205,6 +206,11 @@ export class EvidenceCheck {
       if (this.doubtful.length < MAX_DOUBTFUL) this.doubtful.push(where.seq ?? 0);
     }
   }
+}
+
+function isSameUsage(a: Usage | null, b: Usage | null): boolean {
+  if (a === null || b === null) return a === b;
+  return a.prompt_tokens === b.prompt_tokens && a.completion_tokens === b.completion_tokens;
 }
 
 /** Whether a whole answer was kept although its connection failed: possible, and worth a look. */

@@ -9,7 +9,7 @@ import type { Protocol } from '../protocol/schema.js';
 import type { Findings, Place } from './finding.js';
 import { Memo, REMEMBERED } from './memo.js';
 import type { ObjectShelf } from './objects.js';
-import { type PlannedWork, planKey } from './planned-work.js';
+import type { PlannedWork } from './planned-work.js';
 import type { Unchecked } from './unchecked.js';
 
 /** What grading a candidate comes to. */
@@ -33,7 +33,7 @@ type ReportResult = Extract<EntryOf<'stage.finished'>['result'], { kind: 'report
 /** Recomputes reports from candidates and values from reports; a command's report is held against the rules for reports. */
 export class GradingCheck {
   readonly #setting: GradingSetting;
-  readonly #grades = new Memo<Grade | null>(REMEMBERED);
+  readonly #grades = new Memo<string, Grade | null>(REMEMBERED);
   #lastAnswer: { readonly candidate: Digest; readonly text: string } | null = null;
   /** Values that were recomputed from candidates. */
   regraded = 0;
@@ -87,7 +87,7 @@ export class GradingCheck {
   #regrade(grader: AnswerGrader, result: ReportResult, work: PlannedWork, where: Place): void {
     this.regraded++;
     const place = { ...where, pointer: '/result/candidate' };
-    const grade = this.#grades.get(`${planKey(work)}\0${result.candidate}`, () =>
+    const grade = this.#grades.get(`${work.number} ${result.candidate}`, () =>
       this.#grade(grader, result.candidate, work, place),
     );
     if (grade === null) return;

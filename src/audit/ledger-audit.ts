@@ -4,7 +4,7 @@ import { type BareRow, ChainVerifier } from '../ledger/chain.js';
 import { checkpointFaults } from '../ledger/checkpoint-entry.js';
 import { decodeEntry } from '../ledger/codec.js';
 import type { Entry, EntryOf } from '../ledger/entries.js';
-import { LedgerFold } from '../ledger/fold.js';
+import { type FoldViolation, LedgerFold } from '../ledger/fold.js';
 import { CompactRange, leafHash } from '../ledger/merkle.js';
 import type { LedgerIdentity } from '../ledger/origin.js';
 import type { LedgerHead } from '../ledger/reader.js';
@@ -196,11 +196,15 @@ class Replay {
     if (entry.type === 'deviation.noted') checkDeviation(entry, this.#fold.context, findings);
     this.#slots?.check(entry);
     if (entry.type === 'amended' && this.#fold.amended === null) this.#setting.onAmended?.(this.#fold);
-    const slot = 'slot' in entry ? { slot: entry.slot } : {};
     const violations = this.#fold.apply(entry);
     if (violations.length === 0) this.#setting.closings?.take(entry);
+    else this.#violated(entry, violations);
+  }
+
+  #violated(entry: Entry, violations: readonly FoldViolation[]): void {
+    const slot = 'slot' in entry ? { slot: entry.slot } : {};
     for (const { seq, clause, message } of violations) {
-      findings.add({
+      this.#setting.findings.add({
         code: 'UNLAWFUL',
         clause,
         where: { seq, ...slot },

@@ -2,15 +2,15 @@
 export const REMEMBERED = 16_384;
 
 /** Remembers what was computed for a key, up to a number of keys; then it begins anew. Only for pure functions. */
-export class Memo<T> {
+export class Memo<K, T> {
   readonly #limit: number;
-  readonly #values = new Map<string, T>();
+  readonly #values = new Map<K, T>();
 
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  get(key: string, compute: () => T): T {
+  get(key: K, compute: () => T): T {
     const known = this.#values.get(key);
     if (known !== undefined) return known;
     if (this.#values.size >= this.#limit) this.#values.clear();

@@ -1,7 +1,7 @@
 import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import type { Entry } from '../ledger/entries.js';
-import { mentionsOf, type ObjectRole } from '../ledger/mentions.js';
+import { type Mention, mentionsOf, type ObjectRole } from '../ledger/mentions.js';
 import { DigestTable } from './digest-table.js';
 import type { Findings, Place } from './finding.js';
 
@@ -48,11 +48,9 @@ export class ObjectShelf {
 
   /** Takes up everything that an entry names. */
   meet(entry: Entry): void {
-    this.#fresh.clear();
-    for (const { digest, role, pointer } of mentionsOf(entry)) {
-      if (this.#seen.get(digest) !== undefined) continue;
-      const slot = 'slot' in entry ? { slot: entry.slot } : {};
-      this.#take(digest, role, { seq: entry.seq, ...slot, pointer });
+    if (this.#fresh.size > 0) this.#fresh.clear();
+    for (const mention of mentionsOf(entry)) {
+      if (this.#seen.get(mention.digest) === undefined) this.#take(mention, entry);
     }
   }
 
@@ -89,7 +87,7 @@ export class ObjectShelf {
     return this.#seen.size;
   }
 
-  #take(digest: Digest, role: ObjectRole, where: Place): void {
+  #take({ digest, role, pointer }: Mention, entry: Entry): void {
     try {
       const found = this.#source.take(digest);
       if (found.state === 'here') {
@@ -101,10 +99,11 @@ export class ObjectShelf {
       } else {
         this.#seen.set(digest, LOST);
         const message = `the ledger has no object ${digest}`;
-        this.#findings.add({ code: 'OBJECT_MISSING', where: { ...where, object: digest }, message });
+        const where = { ...placeOf(entry, pointer), object: digest };
+        this.#findings.add({ code: 'OBJECT_MISSING', where, message });
       }
     } catch (error) {
-      this.#lose(digest, where, error);
+      this.#lose(digest, placeOf(entry, pointer), error);
     }
   }
 
@@ -118,4 +117,8 @@ export class ObjectShelf {
       ...(error.evidence === undefined ? {} : { evidence: error.evidence }),
     });
   }
+}
+
+function placeOf(entry: Entry, pointer: string): Place {
+  return { seq: entry.seq, ...('slot' in entry ? { slot: entry.slot } : {}), pointer };
 }

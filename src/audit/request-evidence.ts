@@ -13,7 +13,7 @@ import { differences, shorten, shown } from './difference.js';
 import type { Findings } from './finding.js';
 import { Memo, REMEMBERED } from './memo.js';
 import type { ObjectShelf } from './objects.js';
-import { type PlannedWork, planKey } from './planned-work.js';
+import type { PlannedTask, PlannedWork } from './planned-work.js';
 import type { Unchecked } from './unchecked.js';
 
 const MAX_DIFFERENCES = 20;
@@ -31,7 +31,7 @@ export class RequestCheck {
   readonly #shelf: ObjectShelf;
   readonly #findings: Findings;
   readonly #unchecked: Unchecked;
-  readonly #requests = new Memo<readonly [string, string] | null>(REMEMBERED);
+  readonly #requests = new Memo<number, readonly [string, string] | null>(REMEMBERED);
 
   constructor({ protocol, shelf, findings, unchecked }: RequestSetting) {
     this.#unchecked = unchecked;
@@ -73,13 +73,17 @@ export class RequestCheck {
     }
   }
 
-  #expectedRequest(entry: EntryOf<'attempt.started'>, work: Work, bytes: Buffer): Buffer | string {
+  #expectedRequest(
+    entry: EntryOf<'attempt.started'>,
+    work: Work & PlannedTask,
+    bytes: Buffer,
+  ): Buffer | string {
     const { runner } = this.#protocol;
-    const { condition, model, fields, samplingSeed } = work;
+    const { number, condition, model, fields, samplingSeed } = work;
     if (runner.adapter === 'openai') {
       const { endpoint } = runner;
       // The slots of one task differ in nothing but the seed.
-      const parts = this.#requests.get(planKey(work), () =>
+      const parts = this.#requests.get(number, () =>
         aroundSeed(buildRequest(endpoint, condition, model, fields, 0).toString('utf8')),
       );
       return parts === null

@@ -8,7 +8,8 @@ import { modelName } from '../runner/plan-queue.js';
 import { type Slot, samplingSeed } from '../slots/slot.js';
 import type { EvidenceCheck } from './evidence.js';
 import type { Findings } from './finding.js';
-import type { PlannedWork } from './planned-work.js';
+import { REMEMBERED } from './memo.js';
+import type { PlannedTask, PlannedWork } from './planned-work.js';
 
 /** Brings every entry that names evidence together with what the plan fixes for its slot. */
 export class SlotEvidence {
@@ -17,6 +18,9 @@ export class SlotEvidence {
   readonly #fold: LedgerFold;
   readonly #check: EvidenceCheck;
   readonly #findings: Findings;
+  /** By queue, arm and training seed, and by task. */
+  readonly #planned = new Map<string, Map<string, PlannedTask>>();
+  #numbers = 0;
   /** Work of slots under way. */
   readonly #open = new Map<string, PlannedWork>();
 
@@ -69,13 +73,27 @@ export class SlotEvidence {
 
   /** @param seed as the entry has it, which the rules of the slot judge */
   #work(slot: Slot, seed: number): PlannedWork | null {
+    const planned = this.#plannedTask(slot);
+    if (planned === null) return null;
+    const { number, model, condition, fields } = planned;
+    return { slot, number, model, condition, fields, samplingSeed: seed };
+  }
+
+  #plannedTask(slot: Slot): PlannedTask | null {
+    const name = `${slot.queue}\0${slot.arm}\0${slot.trainingSeed}`;
+    const known = this.#planned.get(name)?.get(slot.task);
+    if (known !== undefined) return known;
     const { arms, conditions, queues } = this.#protocol;
     const condition = conditions[arms[slot.arm]?.condition ?? ''];
     const set = queues[slot.queue]?.tasks ?? '';
     const task = this.#tasks.tasks.get(set)?.get(slot.task);
     if (condition === undefined || task === undefined) return null;
     const fields = this.#tasks.bare.has(set) ? null : task.fields;
-    return { slot, model: modelName(this.#protocol, slot), condition, fields, samplingSeed: seed };
+    const planned = { number: this.#numbers++, model: modelName(this.#protocol, slot), condition, fields };
+    if (planned.number % REMEMBERED === 0) this.#planned.clear();
+    const tasks = this.#planned.get(name) ?? new Map<string, PlannedTask>();
+    this.#planned.set(name, tasks.set(slot.task, planned));
+    return planned;
   }
 
   #graded(slot: string): Digest | null {

@@ -27,6 +27,8 @@ export interface ChainFault {
   readonly what: string;
 }
 
+const NO_FAULTS: readonly ChainFault[] = [];
+
 /**
  * Checks rows one after the other against the chain law: positions without a gap, each leaf the hash of its body,
  * each `prev` the leaf before, times that never run back, bodies of a declared form. Pure; it goes on after a fault,
@@ -36,6 +38,8 @@ export class ChainVerifier {
   #next: number;
   #leaf: Buffer | null;
   #time: string;
+  /** Of the row that is being checked. */
+  #faults = NO_FAULTS;
 
   /** @param tail what the first row must follow: position, leaf and time of the last trusted entry. */
   constructor(tail: { readonly size: number; readonly leaf: Buffer | null; readonly time: string | null }) {
@@ -49,31 +53,35 @@ export class ChainVerifier {
     readonly record: LedgerRecord | null;
     readonly faults: readonly ChainFault[];
   } {
-    const faults: ChainFault[] = [];
-    const fault = (what: string): void => void faults.push({ seq: row.seq, what });
-    if (row.seq !== this.#next) fault(`position ${row.seq} where ${this.#next} is due`);
+    this.#faults = NO_FAULTS;
+    if (row.seq !== this.#next) this.#fault(row, `position ${row.seq} where ${this.#next} is due`);
     const leaf = leafHash(row.body);
     if ('leaf' in row) {
-      if (!leaf.equals(row.leaf)) fault('the leaf is not the hash of the body');
-      if (!sameLink(row.prev, this.#leaf)) fault('the link does not name the entry before');
+      if (!leaf.equals(row.leaf)) this.#fault(row, 'the leaf is not the hash of the body');
+      if (!sameLink(row.prev, this.#leaf)) this.#fault(row, 'the link does not name the entry before');
     }
     const decoded = decodeEntry(row.body);
-    if (decoded.ok) this.#checkFrame(row, decoded.entry, fault);
-    else fault(decoded.reason);
+    if (decoded.ok) this.#checkFrame(row, decoded.entry);
+    else this.#fault(row, decoded.reason);
     this.#next = row.seq + 1;
     // The recomputed hash: a forged leaf must not vouch for the next row.
     this.#leaf = leaf;
-    return {
-      record: decoded.ok && faults.length === 0 ? { entry: decoded.entry, body: row.body, leaf } : null,
-      faults,
-    };
+    const faults = this.#faults;
+    const sound = decoded.ok && faults.length === 0;
+    return { record: sound ? { entry: decoded.entry, body: row.body, leaf } : null, faults };
   }
 
-  #checkFrame(row: BareRow, entry: Entry, fault: (what: string) => void): void {
-    if (entry.seq !== row.seq) fault(`the body says position ${entry.seq}`);
-    if (entry.prev !== (this.#leaf?.toString('hex') ?? null)) fault('the body names another entry before');
-    if (entry.time < this.#time) fault(`its time ${entry.time} lies before ${this.#time}`);
+  #checkFrame(row: BareRow, entry: Entry): void {
+    if (entry.seq !== row.seq) this.#fault(row, `the body says position ${entry.seq}`);
+    if (entry.prev !== (this.#leaf?.toString('hex') ?? null)) {
+      this.#fault(row, 'the body names another entry before');
+    }
+    if (entry.time < this.#time) this.#fault(row, `its time ${entry.time} lies before ${this.#time}`);
     this.#time = entry.time;
+  }
+
+  #fault({ seq }: BareRow, what: string): void {
+    this.#faults = [...this.#faults, { seq, what }];
   }
 }
 

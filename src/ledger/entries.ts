@@ -334,17 +334,7 @@ export type EntryOf<T extends EntryType> = Extract<Entry, { type: T }>;
 export function toSlotEvent(entry: EntryDraft): { readonly slot: string; readonly event: SlotEvent } | null {
   switch (entry.type) {
     case 'attempt.started':
-      return {
-        slot: entry.slot,
-        event: {
-          type: 'attempt.started',
-          attempt: entry.attempt,
-          kind: entry.kind,
-          of: entry.of,
-          samplingSeed: entry.sampling_seed,
-          candidate: entry.candidate,
-        },
-      };
+      return { slot: entry.slot, event: startEvent(entry) };
     case 'stage.finished': {
       const { attempt, result } = entry;
       if (result.kind === 'failure')
@@ -381,4 +371,9 @@ export function toSlotEvent(entry: EntryDraft): { readonly slot: string; readonl
     default:
       return null;
   }
+}
+
+export function startEvent(entry: DraftOf<'attempt.started'>): SlotEvent {
+  const { attempt, kind, of, sampling_seed: samplingSeed, candidate } = entry;
+  return { type: 'attempt.started', attempt, kind, of, samplingSeed, candidate };
 }

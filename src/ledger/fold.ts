@@ -63,6 +63,7 @@ export interface FoldSnapshot {
   readonly next: number;
 }
 
+const LAWFUL: readonly FoldViolation[] = [];
 const PLANNED_ENDS: ReadonlySet<string> = new Set(['finished', 'limit', 'signal']);
 
 /**
@@ -225,17 +226,23 @@ export class LedgerFold {
    */
   apply(entry: Entry): readonly FoldViolation[] {
     if (entry.seq < this.#next) return [];
+    const before = entry.seq === this.#next && this.#next > 0 ? null : this.#outOfPlace(entry);
+    this.#next = entry.seq + 1;
+    this.#lastTime = entry.time;
+    const violation = this.#applyTyped(entry);
+    if (before === null && violation === null) return LAWFUL;
+    const found = violation === null ? (before ?? []) : [...(before ?? []), violation];
+    return found.map((each) => ({ ...each, seq: entry.seq }));
+  }
+
+  #outOfPlace(entry: Entry): readonly Violation[] {
     const found: Violation[] = [];
     if (entry.seq > this.#next)
       found.push(forbid('law 4', `entries ${this.#next} to ${entry.seq - 1} are missing`));
     if (this.#next === 0 && entry.type !== 'ledger.opened') {
       found.push(forbid('law 1', 'the first entry does not say what the ledger belongs to'));
     }
-    this.#next = entry.seq + 1;
-    this.#lastTime = entry.time;
-    const violation = this.#applyTyped(entry);
-    if (violation !== null) found.push(violation);
-    return found.map((each) => ({ ...each, seq: entry.seq }));
+    return found;
   }
 
   /** P21. */
@@ -389,7 +396,7 @@ export class LedgerFold {
     const named = toSlotEvent(entry);
     if (named === null) return null;
     const session = this.slots.sessionOf(named.slot);
-    const violation = this.#forbidden(entry) ?? this.slots.proceed(named.slot, entry);
+    const violation = this.#forbidden(entry) ?? this.slots.proceed(named.slot, entry, named.event);
     if (violation !== null) return violation;
     if (entry.type === 'attribution.recorded') this.#attributions[entry.attribution]++;
     if (entry.type === 'attempt.recovered') this.#recovered++;

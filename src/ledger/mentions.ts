@@ -61,10 +61,10 @@ export function mentionsOf(entry: Entry): readonly Mention[] {
 }
 
 function members(record: Readonly<Record<string, Digest>>, member: string, role: ObjectRole): Mention[] {
-  return Object.keys(record)
-    .sort()
-    .flatMap((name) => {
-      const digest = record[name];
-      return digest === undefined ? [] : [{ digest, role, pointer: pointerOf([member, name]) }];
-    });
+  const names = Object.keys(record);
+  if (names.length > 1) names.sort();
+  return names.flatMap((name) => {
+    const digest = record[name];
+    return digest === undefined ? [] : [{ digest, role, pointer: pointerOf([member, name]) }];
+  });
 }

@@ -1,6 +1,7 @@
 import {
   attemptId,
   PLANNED,
+  type SlotEvent,
   type SlotRules,
   type SlotState,
   step,
@@ -9,7 +10,7 @@ import {
 import type { SlotKey } from '../slots/slot.js';
 import { CARRIED_FORM, SETTLED_FORM } from './closed-records.js';
 import { addEffort, type Effort, NO_EFFORT, splitEffort, stageEffort } from './costs.js';
-import { type Entry, type EntryOf, toSlotEvent } from './entries.js';
+import { type Entry, type EntryOf, startEvent, toSlotEvent } from './entries.js';
 import { type PlanContext, PlanIndex, slotRules } from './plan-index.js';
 import {
   type CarriedSlot,
@@ -125,15 +126,14 @@ export class SlotBook {
 
   /** Starts an attempt, when the slot is planned and the attempt is due. */
   start(entry: EntryOf<'attempt.started'>): Violation | null {
-    if (this.#carried.has(entry.slot)) return refuseCarried(entry.slot);
-    const settled = this.#settled.get(entry.slot);
-    if (settled !== undefined) return this.#refuse(settled, entry.slot, entry);
     const touched = this.#live.get(entry.slot);
+    const closed = touched === undefined ? this.#refuseClosed(entry.slot, entry) : null;
+    if (closed !== null) return closed;
     const live = touched ?? this.#plan(entry);
     if ('clause' in live) return live;
-    if (this.#index.indexOf(toKey(entry)) !== live.index)
+    if (touched !== undefined && this.#index.indexOf(toKey(entry)) !== live.index)
       return forbid('P6', `slot ${entry.slot} has another key`);
-    const violation = stepLive(live, entry);
+    const violation = stepLive(live, startEvent(entry));
     if (violation !== null) return violation;
     live.changed = entry.seq;
     live.session = entry.session;
@@ -145,14 +145,14 @@ export class SlotBook {
   }
 
   /** Takes any other entry that names a slot. */
-  proceed(slot: string, entry: Entry): Violation | null {
-    if (this.#carried.has(slot)) return refuseCarried(slot);
-    const settled = this.#settled.get(slot);
-    if (settled !== undefined) return this.#refuse(settled, slot, entry);
+  proceed(slot: string, entry: Entry, event: SlotEvent): Violation | null {
     const live = this.#live.get(slot);
-    if (live === undefined) return forbid('law 2', `no attempt was ever started for slot ${slot}`);
+    if (live === undefined) {
+      const closed = this.#refuseClosed(slot, entry);
+      return closed ?? forbid('law 2', `no attempt was ever started for slot ${slot}`);
+    }
     const before = bucketOf(live.state);
-    const violation = stepLive(live, entry);
+    const violation = stepLive(live, event);
     if (violation !== null) return violation;
     live.changed = entry.seq;
     if (entry.type === 'stage.finished') live.stages.push(stageEffort(entry));
@@ -165,9 +165,11 @@ export class SlotBook {
 
   /** The state of a slot; planned when nothing was started for it. */
   state(slot: string): SlotState {
+    const live = this.#live.get(slot);
+    if (live !== undefined) return live.state;
     const carried = this.#carried.get(slot);
     if (carried !== undefined) return carriedState(slot, carried);
-    return this.#live.get(slot)?.state ?? this.#settled.get(slot)?.toState(slot) ?? PLANNED;
+    return this.#settled.get(slot)?.toState(slot) ?? PLANNED;
   }
 
   /** What was carried over for a slot; null for a slot that is this ledger's own. */
@@ -342,7 +344,7 @@ export class SlotBook {
     const key = toKey(entry);
     const index = this.#index.indexOf(key);
     if (index === null) return forbid('law 1', `slot ${entry.slot} is not in the plan`);
-    const rules = slotRules(this.#context.protocol, key);
+    const rules = this.#index.rulesOf(key) ?? slotRules(this.#context.protocol, key);
     if (rules.slot !== entry.slot)
       return forbid('P6', `the slot of this key is ${rules.slot}, not ${entry.slot}`);
     const { seq } = entry;
@@ -356,6 +358,13 @@ export class SlotBook {
       session: null,
       stages: [],
     };
+  }
+
+  /** Why nothing follows for a slot that is closed; null for any other. */
+  #refuseClosed(slot: string, entry: Entry): Violation | null {
+    if (this.#carried.has(slot)) return refuseCarried(slot);
+    const settled = this.#settled.get(slot);
+    return settled === undefined ? null : this.#refuse(settled, slot, entry);
   }
 
   /** Nothing is lawful for a slot that is settled for good; the state machine says which rule forbids it. */
@@ -410,10 +419,8 @@ function refuseCarried(slot: string): Violation {
   return forbid('P22', `slot ${slot} was closed under the superseded plan and carried: nothing follows here`);
 }
 
-function stepLive(live: LiveSlot, entry: Entry): Violation | null {
-  const named = toSlotEvent(entry);
-  if (named === null) return forbid('P16', `${entry.type} says nothing of a slot`);
-  const result = step(live.state, named.event, live.rules);
+function stepLive(live: LiveSlot, event: SlotEvent): Violation | null {
+  const result = step(live.state, event, live.rules);
   if (!result.ok) return result.violation;
   live.state = result.state;
   return null;

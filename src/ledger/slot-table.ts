@@ -141,7 +141,8 @@ export class SlotTable<T> {
 
   /** Number of a slot's record; -1 when it has none. */
   #find(slot: string): number {
-    if (slot.length !== 2 * ID_BYTES || this.#id.write(slot, 'hex') !== ID_BYTES) return -1;
+    if (this.#size === 0 || slot.length !== 2 * ID_BYTES || this.#id.write(slot, 'hex') !== ID_BYTES)
+      return -1;
     const mask = this.#index.length - 1;
     for (let at = (this.#idWords[0] ?? 0) & mask; ; at = (at + 1) & mask) {
       const record = (this.#index[at] ?? 0) - 1;

@@ -39,10 +39,17 @@ export function samplingSeed(
   sampling: { readonly namespace: string; readonly bits: number },
   key: Pick<SlotKey, 'queue' | 'evaluationSeed' | 'task' | 'rep'>,
 ): number {
-  const hex = sha256Hex(
+  return seedOf(
     canonicalText([sampling.namespace, key.queue, key.evaluationSeed, key.task, key.rep]),
+    sampling.bits,
   );
-  return Number(BigInt(`0x${hex.slice(0, 16)}`) >> BigInt(64 - sampling.bits));
+}
+
+/** The sampling seed of a list that is already canonical text; {@link samplingSeed} is the rule. */
+export function seedOf(text: string, bits: number): number {
+  const hex = sha256Hex(text);
+  if (bits <= 32) return Math.floor(Number.parseInt(hex.slice(0, 8), 16) / 2 ** (32 - bits));
+  return Number(BigInt(`0x${hex.slice(0, 16)}`) >> BigInt(64 - bits));
 }
 
 /** SHA-256 of canonical `["order", namespace, slot id]`, hexadecimal: slots of a group run in its order (P19). */

@@ -64,7 +64,7 @@ export class PackObjects implements ObjectSource {
   /** @throws {BoundbookError} OBJECT_ALTERED, FILE_UNREADABLE. */
   take(digest: Digest): Found {
     const hex = hexOf(digest);
-    const stray = this.#strays.get(digest);
+    const stray = this.#strays.size === 0 ? undefined : this.#strays.get(digest);
     if (stray !== undefined) return this.#takeAt(digest, stray);
     for (let place = this.#cursor.position; ; place = this.#cursor.position) {
       const header = this.#nextHeader();

@@ -5,6 +5,7 @@ import { BoundbookError } from '../../core/errors.js';
 import { readError } from '../../core/files.js';
 
 const CHUNK_BYTES = 1 << 20;
+const NEAR_BYTES = 80;
 
 /** One file of a bundle: a stretch of an open file. */
 export interface Region {
@@ -114,7 +115,13 @@ export class RegionCursor {
   /** The next `length` bytes, as a copy; null when fewer are left. */
   take(length: number): Buffer | null {
     if (this.left < length) return null;
-    if (this.#filled - this.#next < length && length <= this.#buffer.length / 2) this.#refill();
+    if (this.#next + length <= this.#filled) {
+      const bytes = Buffer.allocUnsafe(length);
+      this.#buffer.copy(bytes, 0, this.#next, this.#next + length);
+      this.#next += length;
+      return bytes;
+    }
+    if (length <= this.#buffer.length / 2) this.#refill();
     const bytes = Buffer.allocUnsafe(length);
     const ready = this.#buffer.copy(bytes, 0, this.#next, Math.min(this.#filled, this.#next + length));
     if (ready < length) readRegion(this.#region, this.position + ready, bytes.subarray(ready));
@@ -142,7 +149,10 @@ export class RegionCursor {
 
   #lineEnd(maxBytes: number): number {
     const stop = Math.min(this.#filled, this.#next + maxBytes + 1);
-    return this.#buffer.subarray(0, stop).indexOf(0x0a, this.#next);
+    // Most lines of a pack are short: a look at each byte is cheaper than a call.
+    const near = Math.min(stop, this.#next + NEAR_BYTES);
+    for (let at = this.#next; at < near; at++) if (this.#buffer[at] === 0x0a) return at;
+    return near === stop ? -1 : this.#buffer.subarray(0, stop).indexOf(0x0a, near);
   }
 
   /** Reads on behind what is left in the buffer; false when there is nothing more. */
