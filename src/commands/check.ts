@@ -4,10 +4,19 @@ export const command: CommandDefinition = {
   name: 'check',
   args: '<protocol>',
   summary: 'read a protocol strictly, then try to make its plan fail',
-  options: [],
-  examples: ['boundbook check protocol/demo.yaml', 'boundbook check protocol/demo.yaml --json'],
+  options: [
+    {
+      flags: '--failures',
+      description: 'explain what the attribution rules make of known failures, beside the shipped rules',
+    },
+  ],
+  examples: [
+    'boundbook check protocol/demo.yaml',
+    'boundbook check protocol/demo.yaml --failures',
+    'boundbook check protocol/demo.yaml --json',
+  ],
   next: 'boundbook plan shows what will run; boundbook freeze fixes it',
-  run: async ([path = ''], _options, context) => {
+  run: async ([path = ''], options, context) => {
     const [{ loadPlan }, { checkPlan, precisionJson, reachJson }, { checkText }, { checkTemplates }] =
       await Promise.all([
         import('../planning/load.js'),
@@ -15,13 +24,17 @@ export const command: CommandDefinition = {
         import('../planning/check-text.js'),
         import('../planning/arm-templates.js'),
       ]);
+    const { failuresJson, failuresText } = await import('../planning/failures.js');
     const { document, sets } = await loadPlan(context.root, path);
     const holds = checkPlan(document, sets);
     const templates = await checkTemplates(context.root, document.protocol);
     const check = { ...holds, remarks: [...holds.remarks, ...templates.remarks] };
     const { protocol } = document;
     return {
-      text: checkText(protocol, path, check, templates.arms),
+      text: [
+        ...(options.failures === true ? [failuresText(protocol)] : []),
+        checkText(protocol, path, check, templates.arms),
+      ].join('\n\n'),
       json: {
         ok: true,
         protocol: {
@@ -50,6 +63,7 @@ export const command: CommandDefinition = {
           enable_thinking: flag,
           reasoning: slot,
         })),
+        ...(options.failures === true ? { failures: failuresJson(protocol) } : {}),
         pending: protocol.pending,
         remarks: check.remarks.map(({ about, message }) => ({ about, message })),
       },

@@ -1,3 +1,6 @@
+import { DEFAULT_RULES } from '../attempts/default-rules.js';
+import { rulesYaml } from './rules-yaml.js';
+
 /** What `boundbook init` writes: a protocol to start from and three tasks, so that `check` passes at once. */
 
 export const STARTER_PROTOCOL = `# A plan for comparing two models. Read it from top to bottom, then make it yours; \`boundbook check\` explains what it
@@ -71,24 +74,13 @@ runner:
   sources: {} # bind the code that you rely on, for example: { prompts: src/prompts }
 
 # What may happen after a failure: the first rule that matches decides. What no rule attributes stays unresolved, which
-# widens the bounds and is neither a 0 nor dropped.
+# widens the bounds and is neither a 0 nor dropped. \`boundbook check --failures\` shows what the rules make of what.
 attempts:
   replacements: 1
   regrades: 1
   breaker: 10 # so many equal infrastructure failures in a row pause the run
   rules:
-    - id: connection-broken
-      when: { cause: [connection_refused, connection_lost] }
-      attribute: infrastructure
-      sufficient: true
-    - id: server-error
-      when: { http_status: [429, 5xx] }
-      attribute: infrastructure
-      sufficient: true
-    - id: runner-gone
-      when: { cause: [process_gone, storage_fault] }
-      attribute: infrastructure
-      sufficient: true
+${rulesYaml(DEFAULT_RULES)}
 
 # No output shows an outcome by arm before \`boundbook unblind\`.
 blinding: masked

@@ -1,0 +1,42 @@
+import type { AttributionRule } from '../protocol/schema.js';
+
+function infrastructure(id: string, when: AttributionRule['when']): AttributionRule {
+  return { id, when, attribute: 'infrastructure', sufficient: true };
+}
+
+/** Gives a failure its name in the ledger without saying whose fault it was. */
+function named(id: string, when: AttributionRule['when']): AttributionRule {
+  return { id, when, attribute: 'undetermined', sufficient: false };
+}
+
+/**
+ * The rule set that `boundbook init` writes and `docs/attribution.md` explains. It calls infrastructure what no candidate
+ * can bring about, and leaves everything else undetermined: a wider bound, never a 0 and never a retry (P12 to P14). It
+ * calls nothing a model failure, since what makes one depends on the harness.
+ */
+export const DEFAULT_RULES: readonly AttributionRule[] = [
+  infrastructure('connection-broken', { cause: ['connection_refused', 'connection_lost'] }),
+  infrastructure('queue-limit', { cause: 'queue_limit' }),
+  infrastructure('server-error', { http_status: [429, '5xx'] }),
+  infrastructure('server-error-in-body', { cause: 'body_error', embedded_status: [429, '5xx'] }),
+  infrastructure('time-limit-dead-service', { cause: 'time_limit', service_alive: false }),
+  infrastructure('runner-gone', { cause: 'process_gone' }),
+  infrastructure('disk', { cause: 'storage_fault' }),
+  infrastructure('not-started', { cause: 'spawn_failed' }),
+  named('reward-file-missing', { exception: 'RewardFileNotFoundError' }),
+  named('verifier-timeout', { exception: 'VerifierTimeoutError' }),
+  named('environment-dead', { exception: 'EnvironmentDead' }),
+  named('context-overflow', {
+    http_status: 400,
+    text: 'context.{0,20}length|too many tokens|maximum context',
+  }),
+  named('request-refused', { http_status: '4xx' }),
+  named('error-without-status', { cause: 'body_error' }),
+  named('no-answer', { cause: ['body_not_json', 'body_no_choice', 'body_malformed', 'body_too_large'] }),
+  named('time-limit', { cause: 'time_limit' }),
+  named('killed', { cause: 'killed_by_signal' }),
+  named('exit-status', { cause: 'exit_status' }),
+  named('nothing-made', { cause: ['candidate_missing', 'report_missing'] }),
+  named('report-invalid', { cause: 'report_invalid' }),
+  named('grader', { cause: 'grader_fault' }),
+];
