@@ -4,7 +4,7 @@
 It was written from docs/formats.md alone and shares no code with Boundbook: what both find is found twice.
 One file, standard library, Python 3.9 or later.
 
-    python3 boundbook_verify.py BUNDLE [--key VKEY]... [--json]
+    python3 boundbook_verify.py BUNDLE [--key VKEY]... [--policy FILE] [--json]
 
 BUNDLE is a folder or a tar of it. Exit status: 0 nothing found, 4 findings, 2 wrong usage or no bundle,
 1 a fault of this program.
@@ -367,6 +367,8 @@ def verify_ed25519(public_key, message, signature):
 ED25519_TYPE = 1
 COSIGNATURE_TYPE = 4
 MAX_NOTE_SIZE = 1_000_000
+MAX_POLICY_SIZE = 1_000_000
+MAX_COSIGNATURE_TIME = 2**63 - 1
 MAX_SIGNATURES = 100
 
 
@@ -379,6 +381,17 @@ def _decode_base64(text):
     if base64.b64encode(data).decode("ascii") != text:
         raise Refusal("%s is no canonical base64" % quote(text))
     return data
+
+
+def _decode_any_base64(text):
+    """Standard or URL-safe base64; the latter with or without padding."""
+    try:
+        return _decode_base64(text)
+    except Refusal:
+        padded = text if text.endswith("=") else text + "=" * (-len(text) % 4)
+        if "+" in text or "/" in text:
+            raise
+        return _decode_base64(padded.replace("-", "+").replace("_", "/"))
 
 
 def _check_key_name(name):
@@ -452,7 +465,7 @@ def _parse_signature_line(line):
     return (name, blob[:4], blob[4:])
 
 
-_ORIGIN = re.compile("(.+)/([0-9a-f]{32})/(0|[1-9][0-9]{0,15})")
+_ORIGIN = re.compile("(.+)/([0-9a-f]{32})/([1-9][0-9]{0,8})")
 
 
 class Checkpoint:
@@ -1898,7 +1911,7 @@ def _condition_holds(name, wanted, signal):
 MAX_FILES = 100_000
 MAX_INDEX_SIZE = 64 * 2**20
 _NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
-_ATTESTATION_NAME = "[0-9a-f]{16}\\.[0-9a-f]{8}\\.(?:dsse\\.json|tsq|tsr)"
+_ATTESTATION_NAME = "[0-9a-f]{16,64}\\.[A-Za-z0-9_-]{1,40}\\.(?:dsse\\.json|tsq|tsr)"
 _BUNDLE_PATH = re.compile(
     "bundle\\.json|manifests/%s|ledger/(entries\\.jsonl|ledger\\.sqlite|objects\\.pack|task-ids\\.json)"
     "|predecessors/[0-9a-f]{32}/(entries\\.jsonl|objects\\.pack|task-ids\\.json)"
@@ -3024,6 +3037,7 @@ class LedgerAudit:
         self._rows = {}
         self._time = ""
         self._incarnation = 0
+        self.openings = []
         self._carrying = True
         self._carried_at = ()
         self.sealed_by = None
@@ -3067,6 +3081,8 @@ class LedgerAudit:
         for name, binding in self.manifest.bindings.items():
             if name.startswith("report-schema/"):
                 self._mention(binding["digest"])
+                if self.pack.is_redacted(binding["digest"]):
+                    self.outcome.find("OBJECT_MISSING", self.entry_place, "a redacted schema of reports")
 
     def _mention(self, digest):
         number = self.pack.number(digest)
@@ -3131,7 +3147,7 @@ class LedgerAudit:
             self._reopened(entry)
             return
         self.opened = entry
-        self._incarnation = entry["incarnation"]
+        self._begin_incarnation(entry)
         self._note(entry["manifest"] == self.manifest.digest, "MANIFEST_FOREIGN", "it names another manifest")
         self._note(entry["manifest_object"] == entry["manifest"], "MANIFEST_FOREIGN", "manifest_object is another one")
         self._note(self.manifest.value["execution_ready"], "MANIFEST_NOT_READY", "the manifest is not ready")
@@ -3153,7 +3169,11 @@ class LedgerAudit:
         if restored["note"] is not None:
             incarnation = max(incarnation, self._incarnation_of(restored))
         require(entry["incarnation"] == incarnation + 1, "not the next incarnation")
+        self._begin_incarnation(entry)
+
+    def _begin_incarnation(self, entry):
         self._incarnation = entry["incarnation"]
+        self.openings.append((self.size, entry["incarnation"]))
 
     def _incarnation_of(self, restored):
         """The incarnation in the origin of the note that a restored copy quotes."""
@@ -4403,23 +4423,106 @@ def _shown(value):
 # ---------------------------------------------------------------------------------------------------------------
 
 def signature_verdicts(note, origin, keys):
-    """For each signature of a note that one of the keys should have made, (of the log, whether it verifies)."""
+    """For each signature of a note that one of the keys should have made, (the key, whether it verifies)."""
     match = _ORIGIN.fullmatch(origin)
     verdicts = []
     for key in keys:
         of_log = not key.cosigns and (key.name == origin or (match is not None and key.name == match.group(1)))
+        if not of_log and not key.cosigns:
+            continue
         name = origin if of_log else key.name
         for signer, key_id, signature in note.signatures:
             if signer == name and key_id == note_key_id(name, key.blob):
-                verdicts.append((of_log, _signature_holds(key, note.text.encode("utf-8"), signature)))
+                verdicts.append((key, _signature_holds(key, note.text.encode("utf-8"), signature)))
     return verdicts
 
 
 def _signature_holds(key, message, signature):
     if key.cosigns:
         time = int.from_bytes(signature[:8], "big")
+        if time > MAX_COSIGNATURE_TIME:
+            return False
         message, signature = b"cosignature/v1\ntime %d\n%s" % (time, message), signature[8:]
     return verify_ed25519(key.public_key, message, signature)
+
+
+class Policy:
+    """Whose cosignatures a reader asks for, from a file in the form of c2sp.org/tlog-policy."""
+
+    def __init__(self, data):
+        if len(data) > MAX_POLICY_SIZE or not data.endswith(b"\n"):
+            raise Refusal("a policy ends with a line feed and has at most %d bytes" % MAX_POLICY_SIZE)
+        if any((c < 32 and c not in (9, 10)) or c == 127 for c in data):
+            raise Refusal("a control character")
+        self.logs = []
+        self.witnesses = {}
+        self._groups = {}
+        self._members = set()
+        self._quorum = None
+        for line in data[:-1].split(b"\n"):
+            words = line.replace(b"\t", b" ").split(b" ")
+            words = [word for word in words if word]
+            if words and not words[0].startswith(b"#"):
+                self._read(words[0], words[1:])
+        if self._quorum is None:
+            raise Refusal("a policy has a quorum line")
+
+    def _read(self, kind, words):
+        if kind == b"log" and len(words) in (1, 2):
+            self._add_key(self.logs, words[0], False)
+        elif kind == b"witness" and len(words) in (2, 3):
+            self._require_new(words[0])
+            keys = list(self.witnesses.values())
+            self._add_key(keys, words[1], True)
+            self.witnesses[words[0]] = keys[-1]
+        elif kind == b"group" and len(words) > 2:
+            self._require_new(words[0])
+            self._groups[words[0]] = (self._threshold(words[1], len(words) - 2), self._take(words[2:]))
+        elif kind == b"quorum" and len(words) == 1 and self._quorum is None:
+            if words[0] != b"none" and not self._is_known(words[0]):
+                raise Refusal("the quorum is not defined above")
+            self._quorum = words[0]
+        else:
+            raise Refusal("the line %s" % quote(kind.decode("latin-1")))
+
+    def _add_key(self, keys, encoded, cosigns):
+        try:
+            key = VerifierKey(encoded.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise Refusal("a key that is not UTF-8") from None
+        if key.cosigns != cosigns or any(other.public_key == key.public_key for other in keys):
+            raise Refusal("a key of the wrong kind, or one that was given before")
+        keys.append(key)
+
+    def _is_known(self, name):
+        return name in self.witnesses or name in self._groups
+
+    def _require_new(self, name):
+        if name == b"none" or self._is_known(name):
+            raise Refusal("a name that is taken")
+
+    def _threshold(self, word, size):
+        if word in (b"all", b"any"):
+            return size if word == b"all" else 1
+        if not re.fullmatch(b"[1-9][0-9]{0,5}", word) or int(word) > size:
+            raise Refusal("a threshold from 1 to the number of members")
+        return int(word)
+
+    def _take(self, names):
+        for name in names:
+            if not self._is_known(name) or name in self._members:
+                raise Refusal("a member that is not defined above, or is one already")
+            self._members.add(name)
+        return names
+
+    def is_met(self, signers):
+        """Whether the quorum is among the keys that signed."""
+        made = {key.blob + key.name.encode("utf-8") for key in signers}
+        reached = {name for name, key in self.witnesses.items() if key.blob + key.name.encode("utf-8") in made}
+        for name, (threshold, names) in self._groups.items():
+            if len(reached.intersection(names)) >= threshold:
+                reached.add(name)
+        return self._quorum == b"none" or self._quorum in reached
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -4432,7 +4535,7 @@ MANIFEST_PREDICATE = "https://boundbook.dev/predicate/manifest/v1"
 REPORT_PREDICATE = "https://boundbook.dev/predicate/report/v1"
 _STATEMENT_HEAD = {
     "_type": one_of("https://in-toto.io/Statement/v1"),
-    "subject": list_of(members({"name": text(), "digest": members({"sha256": HEX64})}), 1, 1),
+    "subject": list_of(members({"name": text(1), "digest": members({"sha256": HEX64})}), 1, 1),
 }
 _STATEMENT_FORM = by_member(
     "predicateType",
@@ -4443,9 +4546,9 @@ _STATEMENT_FORM = by_member(
                 "predicateType": text(),
                 "predicate": members(
                     {
-                        "name": text(),
-                        "revision": integer(),
-                        "sequence": integer(),
+                        "name": text(1),
+                        "revision": integer(1),
+                        "sequence": integer(1),
                         "execution_ready": boolean,
                         "parent": nullable(DIGEST),
                         "supersedes": nullable(DIGEST),
@@ -4461,7 +4564,7 @@ _STATEMENT_FORM = by_member(
                 "predicate": members(
                     {
                         "manifest": DIGEST,
-                        "ledger": members({"id": HEX32, "size": COUNT, "root": DIGEST}),
+                        "ledger": members({"id": HEX32, "size": integer(1), "root": DIGEST}),
                         "slots": members(
                             {"planned": COUNT, "settled": COUNT, "unresolved": COUNT, "pending": COUNT}
                         ),
@@ -4472,13 +4575,8 @@ _STATEMENT_FORM = by_member(
         ),
     },
 )
-_ENVELOPE_FORM = members(
-    {
-        "payload": text(),
-        "payloadType": one_of(PAYLOAD_TYPE),
-        "signatures": list_of(members({"keyid": text(), "sig": text()}), 1),
-    }
-)
+MAX_ENVELOPE_SIGNATURES = 100
+MAX_JUDGED_ENVELOPES = 200
 
 
 class Envelope:
@@ -4486,22 +4584,33 @@ class Envelope:
 
     def __init__(self, data):
         envelope = parse_json(data)
-        problem = _ENVELOPE_FORM(envelope)
-        if problem:
-            raise Refusal(problem.lstrip(": "))
-        payload = _decode_base64(envelope["payload"])
+        if type(envelope) is not dict or any(type(envelope.get(name)) is not str for name in ("payload", "payloadType")):
+            raise Refusal("no envelope")
+        if envelope["payloadType"] != PAYLOAD_TYPE:
+            raise Refusal("a payload of another type")
+        signatures = envelope.get("signatures")
+        if type(signatures) is not list or not 1 <= len(signatures) <= MAX_ENVELOPE_SIGNATURES:
+            raise Refusal("not from 1 to %d signatures" % MAX_ENVELOPE_SIGNATURES)
+        payload = _decode_any_base64(envelope["payload"])
         self.statement = parse_canonical(payload)
         problem = _STATEMENT_FORM(self.statement)
         if problem:
             raise Refusal("the statement: %s" % problem.lstrip(": "))
         head = "DSSEv1 %d %s %d " % (len(PAYLOAD_TYPE), PAYLOAD_TYPE, len(payload))
         self.message = head.encode("ascii") + payload
-        self.signatures = [(item["keyid"], _decode_base64(item["sig"])) for item in envelope["signatures"]]
+        self.signatures = [self._signature(item) for item in signatures]
         self.subject = self.statement["subject"][0]["digest"]["sha256"]
+
+    @staticmethod
+    def _signature(item):
+        """(key id, bytes); members that DSSE does not know are ignored."""
+        if type(item) is not dict or type(item.get("sig")) is not str or type(item.get("keyid", "")) is not str:
+            raise Refusal("a signature has a sig")
+        return item.get("keyid", ""), _decode_any_base64(item["sig"])
 
     def signers(self, keys):
         """The keys that signed, and whether a signature that claims to be by one of the keys is by none."""
-        found, false_claim = [], False
+        keys, found, false_claim = [key for key in keys if not key.cosigns], [], False
         for key_id, signature in self.signatures:
             made = [key for key in keys if verify_ed25519(key.public_key, self.message, signature)]
             claimed = any(key_id == "%s+%s" % (key.name, note_key_id(key.name, key.blob).hex()) for key in keys)
@@ -4812,9 +4921,13 @@ class Reports:
 class BundleAudit:
     """Verifies a whole bundle."""
 
-    def __init__(self, source, keys):
+    def __init__(self, source, keys, policy=None):
         self.source = source
         self.keys = keys
+        self.policy = policy
+        self._is_quorum_met = False
+        self._expected_statements = None
+        self._judged_envelopes = 0
         self.outcome = Outcome()
         self.index = None
         self.identity = None
@@ -5026,24 +5139,42 @@ class BundleAudit:
         for path in sorted(self.source.sizes):
             folder, _, name = path.partition("/")
             if folder == "checkpoints":
-                self._check_note_file(path, recorded.get(int(name.split(".")[0])))
+                self._check_note_file(path, int(name.split(".")[0]), recorded)
+        if self.policy is not None and not self._is_quorum_met:
+            self._find("QUORUM_UNMET", "checkpoints", "no signed checkpoint has the cosignatures that the policy asks for")
 
-    def _check_note_file(self, path, recorded):
+    def _check_note_file(self, path, size, recorded):
         try:
             note = parse_note(read_file(self.source, path, MAX_NOTE_SIZE))
-            if recorded is None or note.text != recorded.text:
+            if size in recorded and note.text == recorded[size].text:
+                self._check_signatures(path, note)
+                return
+            checkpoint = parse_checkpoint(note.text)
+            if checkpoint.size != size or not self._is_lost(checkpoint):
                 raise Refusal("not the note of the entry at that position")
+            self.outcome.skip("a checkpoint of entries that were lost when an older copy was put back")
         except Refusal as refusal:
             self._find("CHECKPOINT_DIFFERS", path, str(refusal))
-            return
-        self._check_signatures(path, note)
+
+    def _is_lost(self, checkpoint):
+        """Whether it is of an earlier incarnation and has more entries than that left to the next one."""
+        match = _ORIGIN.fullmatch(checkpoint.origin)
+        if self.ledger is None or self.ledger.opened is None or match is None:
+            return False
+        if match.group(2) != self.ledger.opened["ledger"]:
+            return False
+        later = [seq for seq, number in self.ledger.openings if number > int(match.group(3))]
+        return bool(later) and checkpoint.size > later[0]
 
     def _check_signatures(self, place, note):
-        verdicts = signature_verdicts(note, note.text.partition("\n")[0], self.keys)
+        trusted = self.keys + ([] if self.policy is None else self.policy.logs + list(self.policy.witnesses.values()))
+        verdicts = signature_verdicts(note, note.text.partition("\n")[0], trusted)
         if not all(holds for _, holds in verdicts):
             self._find("CHECKPOINT_SIGNATURE", place, "a signature by a given key does not verify")
-        elif any(of_log for of_log, _ in verdicts):
+        elif any(not key.cosigns for key, _ in verdicts):
             self.verified_notes += 1
+            if self.policy is not None and self.policy.is_met([key for key, _ in verdicts]):
+                self._is_quorum_met = True
         else:
             self.outcome.skip("a signed checkpoint: no key that was given made it")
 
@@ -5054,7 +5185,7 @@ class BundleAudit:
             elif path.startswith("attestations/"):
                 try:
                     envelope = Envelope(read_file(self.source, path, MAX_ENVELOPE_SIZE))
-                    if path.split("/")[1][:16] != envelope.subject[:16]:
+                    if not envelope.subject.startswith(path.split("/")[1].split(".")[0]):
                         raise Refusal("its name is that of another subject")
                     self._check_statement(path, envelope)
                 except Refusal as refusal:
@@ -5062,8 +5193,14 @@ class BundleAudit:
 
     def _check_statement(self, path, envelope):
         """An envelope over a manifest or a report of the bundle."""
-        expected = self._statements().get(envelope.subject)
+        if self._expected_statements is None:
+            self._expected_statements = self._statements()
+        expected = self._expected_statements.get(envelope.subject)
         if expected is None:
+            return
+        self._judged_envelopes += 1
+        if self._judged_envelopes > MAX_JUDGED_ENVELOPES:
+            self.outcome.skip("a signed statement beyond the first %d" % MAX_JUDGED_ENVELOPES)
             return
         signers, false_claim = envelope.signers(self.keys)
         if false_claim:
@@ -5180,7 +5317,7 @@ NEVER_CHECKED = (
     "time stamps (RFC 3161) and X.509 chains",
     "JSON Schemas of reports, forms of a report other than report.json, and its prose and costs",
 )
-USAGE = "usage: boundbook_verify.py BUNDLE [--key VKEY]... [--json]"
+USAGE = "usage: boundbook_verify.py BUNDLE [--key VKEY]... [--policy FILE] [--json]"
 
 
 def verdict_document(audit):
@@ -5253,26 +5390,37 @@ def printable(value):
 
 
 def parse_arguments(arguments):
-    """(path, keys, json); raises ValueError on wrong usage."""
-    paths, keys, as_json = [], [], False
+    """(path, keys, policy or None, json); raises ValueError on wrong usage."""
+    paths, keys, policy, as_json = [], [], None, False
     rest = list(arguments)
     while rest:
-        argument = rest.pop(0)
-        if argument == "--json":
-            as_json = True
-        elif argument == "--key" or argument.startswith("--key="):
-            value = argument[6:] if argument != "--key" else rest.pop(0) if rest else ""
+        name, equals, value = rest.pop(0).partition("=")
+        if name in ("--key", "--policy"):
+            value = value if equals else rest.pop(0) if rest else ""
             try:
-                keys.append(VerifierKey(value))
+                if name == "--key":
+                    keys.append(VerifierKey(value))
+                else:
+                    policy = read_policy(value)
             except Refusal as refusal:
-                raise ValueError("--key: %s" % refusal) from None
-        elif argument.startswith("-"):
-            raise ValueError("unknown option %s" % argument)
+                raise ValueError("%s: %s" % (name, refusal)) from None
+        elif name == "--json" and not equals:
+            as_json = True
+        elif name.startswith("-"):
+            raise ValueError("unknown option %s" % name)
         else:
-            paths.append(argument)
+            paths.append(name + equals + value)
     if len(paths) != 1:
         raise ValueError(USAGE)
-    return paths[0], keys, as_json
+    return paths[0], keys, policy, as_json
+
+
+def read_policy(path):
+    try:
+        with open(path, "rb") as file:
+            return Policy(file.read(MAX_POLICY_SIZE + 1))
+    except OSError as error:
+        raise Refusal(str(error)) from None
 
 
 def main(arguments, out=None):
@@ -5282,8 +5430,8 @@ def main(arguments, out=None):
         print(__doc__, file=out)
         return 0
     try:
-        path, keys, as_json = parse_arguments(arguments)
-        audit = BundleAudit(open_bundle(path), keys)
+        path, keys, policy, as_json = parse_arguments(arguments)
+        audit = BundleAudit(open_bundle(path), keys, policy)
     except (ValueError, NoBundle) as error:
         print("boundbook_verify: %s" % error, file=sys.stderr)
         return 2

@@ -155,7 +155,8 @@ export class CheckpointAudit {
     const next = this.#openings.find(
       ({ ledger, incarnation }) => ledger === file.origin?.ledger && incarnation > file.origin.incarnation,
     );
-    if (next !== undefined && file.size > next.seq) {
+    const named = plainSize(file.name) ?? file.size;
+    if (next !== undefined && file.size > next.seq && named === file.size) {
       this.#remarks.push(
         `${file.name} is of incarnation ${file.origin?.incarnation} with ${file.size} entries: what it had from entry ${next.seq} on was lost when an older copy was put back`,
       );
@@ -195,6 +196,6 @@ export class CheckpointAudit {
 
 /** The size that a file's name speaks of; null for a note that was set aside. */
 function plainSize(name: string): number | null {
-  const [, size] = /(?:^|\/)([0-9]{1,15})\.note$/.exec(name) ?? [];
+  const [, size] = /(?:^|\/)([0-9]+)\.note$/.exec(name) ?? [];
   return size === undefined ? null : Number(size);
 }

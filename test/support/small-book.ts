@@ -1,6 +1,6 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { attemptId, PLANNED } from '../../src/attempts/machine.js';
+import { attemptId, nextAction, PLANNED } from '../../src/attempts/machine.js';
 import { type FailureSignals, failureSignals } from '../../src/attempts/signals.js';
 import { canonicalBytes } from '../../src/core/canonical-json.js';
 import { digestOf } from '../../src/core/digest.js';
@@ -15,6 +15,7 @@ import type { Product } from '../../src/manifest/product.js';
 import type { StoredManifest } from '../../src/manifest/workspace.js';
 import { resolveTaskSets, taskFiles } from '../../src/protocol/tasks.js';
 import { gradeText } from '../../src/runner/adapters/answer-grading.js';
+import { CommandAdapter } from '../../src/runner/adapters/command.js';
 import { buildRequest } from '../../src/runner/adapters/openai-request.js';
 import {
   conclusions,
@@ -47,10 +48,14 @@ export type Step =
   | { readonly interrupted: string }
   /** Generating fails with these signals; `body` is what was kept of an answer. */
   | { readonly failure: Partial<FailureSignals> & Pick<FailureSignals, 'cause'>; readonly body?: string }
+  /** A candidate is made, and grading it fails with these signals. Only with a command. */
+  | { readonly ungraded: string; readonly failure: FailureOfGrading }
   /** The attempt's process is gone; the second session finds nothing. */
   | 'crash';
 
 export type Life = readonly Step[];
+
+type FailureOfGrading = Partial<FailureSignals> & Pick<FailureSignals, 'cause' | 'phase'>;
 
 const LOST = { failure: { cause: 'connection_lost', phase: 'body' } } as const satisfies Step;
 const BUSY = {
@@ -88,6 +93,8 @@ export interface SmallBookOptions {
   readonly revision?: number;
   /** Changes of the protocol's text before it is frozen. */
   readonly protocol?: (text: string) => string;
+  /** Lines of the task file; those of {@link TASKS} when absent. */
+  readonly tasks?: readonly object[];
 }
 
 export interface SmallBook {
@@ -166,7 +173,7 @@ const LEDGER = 'a'.repeat(32);
 export async function makeSmallBook(root: string, options: SmallBookOptions = {}): Promise<SmallBook> {
   const now = fixedClock();
   const product = smallProduct(root);
-  writeWorkspace(root, options.protocol ?? ((text) => text));
+  writeWorkspace(root, options.protocol ?? ((text) => text), options.tasks ?? TASKS);
   const stored = await freezeProtocol('protocol/small.yaml', { root, now, product });
   const ledger = ledgerFolder(root, stored.file);
   const store = await createStore(root, stored, ledger, now);
@@ -195,11 +202,12 @@ export function smallProduct(root: string): Product {
   return { tool, folder: join(root, '.program'), shown: 'program' };
 }
 
-function writeWorkspace(root: string, edit: (text: string) => string): void {
+function writeWorkspace(root: string, edit: (text: string) => string, tasks: readonly object[]): void {
   put(root, 'protocol/small.yaml', edit(PROTOCOL));
-  put(root, 'tasks/all.jsonl', TASKS.map((task) => `${JSON.stringify(task)}\n`).join(''));
+  put(root, 'tasks/all.jsonl', tasks.map((task) => `${JSON.stringify(task)}\n`).join(''));
   put(root, 'tasks/two.txt', 'sum-1\nsum-2\n');
   put(root, 'runner/server.js', '// stands for a server\n');
+  put(root, 'schemas/report.json', '{"type":"object","required":["reward"]}\n');
   for (const [i, model] of ['M-42', 'base'].entries()) {
     put(root, `models/${model}/model.safetensors`, weights(i));
     put(root, `models/${model}/config.json`, '{"model_type":"small"}');
@@ -220,13 +228,13 @@ function put(root: string, path: string, content: string | Uint8Array): void {
 }
 
 function fileObjects(root: string, { manifest }: StoredManifest): ReadonlyMap<string, LedgerObject> {
-  const contents: Readonly<Record<string, string>> = {
-    'tasks/all': TASKS.map((task) => `${JSON.stringify(task)}\n`).join(''),
-    'tasks/two': 'sum-1\nsum-2\n',
+  const files: Readonly<Record<string, string>> = {
+    'tasks/all': 'tasks/all.jsonl',
+    'tasks/two': 'tasks/two.txt',
   };
   return new Map(
     taskFiles(manifest.protocol).map(({ binding }) => {
-      const object = toObject(contents[binding] ?? '');
+      const object = toObject(readFileSync(join(root, files[binding] ?? '')));
       if (bindingOf(manifest, binding)?.digest !== object.digest) throw new Error(`${binding} in ${root}`);
       return [binding, object];
     }),
@@ -258,10 +266,15 @@ function createStore(
   return LedgerStore.create(folder, { draft, objects: [manifest, ...tasks.values()] }, { now });
 }
 
+/** What one slot is about, and whether a command makes its candidate. */
+interface SmallJob extends Job {
+  readonly isCommand: boolean;
+}
+
 class Writer {
   readonly #store: LedgerStore;
   readonly #stored: StoredManifest;
-  readonly #jobs: readonly Job[];
+  readonly #jobs: readonly SmallJob[];
   readonly #counts = { settled: 0, unresolved: 0 };
 
   constructor(store: LedgerStore, stored: StoredManifest, root: string) {
@@ -273,13 +286,13 @@ class Writer {
     this.#jobs = [...expandSlots(protocol, ids)].map((slot) => {
       const job = jobOf(protocol, tasks, slot);
       if (job === null) throw new Error('a slot without a task');
-      return job;
+      return { ...job, isCommand: protocol.runner.adapter === 'command' };
     });
   }
 
   /** The first session works through the plan and crashes; the second finishes what was left. */
   run(lives: readonly Life[], unblind: boolean): void {
-    const paired = lives.map((life, i) => ({ life, job: this.#jobs[i] as Job }));
+    const paired = lives.map((life, i) => ({ life, job: this.#jobs[i] as SmallJob }));
     this.#begin(FIRST, 'boot-1', 100);
     const crashed = paired.filter(({ life }) => life.some(isCrash));
     for (const { life, job } of paired) this.#live(job, life, FIRST);
@@ -306,6 +319,7 @@ class Writer {
       },
     ]);
     this.#store.append([{ type: 'checkpoint', ...this.#head(), note: null, timestamps: [] }]);
+    if (this.#stored.manifest.protocol.runner.adapter === 'command') return;
     this.#store.append(
       [
         {
@@ -331,18 +345,20 @@ class Writer {
   }
 
   #end(session: string): void {
+    const stopped: EntryDraft = {
+      type: 'service.stopped',
+      session,
+      service: 'M@42/0',
+      model: 'M@42',
+      reason: 'done',
+      exit_status: 0,
+      signal: null,
+      seconds: 60,
+      gpus: 1,
+    };
+    const isServed = this.#stored.manifest.protocol.runner.adapter === 'openai';
     this.#store.append([
-      {
-        type: 'service.stopped',
-        session,
-        service: 'M@42/0',
-        model: 'M@42',
-        reason: 'done',
-        exit_status: 0,
-        signal: null,
-        seconds: 60,
-        gpus: 1,
-      },
+      ...(isServed ? [stopped] : []),
       { type: 'run.paused', session, reason: 'finished', detail: null },
     ]);
   }
@@ -356,12 +372,12 @@ class Writer {
     ]);
   }
 
-  #live(job: Job, life: Life, session: string): void {
+  #live(job: SmallJob, life: Life, session: string): void {
     const crash = life.findIndex(isCrash);
     this.#play(job, crash === -1 ? life : life.slice(0, crash + 1), session, []);
   }
 
-  #recover(job: Job, life: Life): void {
+  #recover(job: SmallJob, life: Life): void {
     const crash = life.findIndex(isCrash);
     const step = life[crash];
     const { id } = job.work.slot;
@@ -381,7 +397,7 @@ class Writer {
     this.#play(job, life.slice(crash + 1), SECOND, [...before, ...drafts]);
   }
 
-  #play(job: Job, life: Life, session: string, earlier: readonly EntryDraft[]): void {
+  #play(job: SmallJob, life: Life, session: string, earlier: readonly EntryDraft[]): void {
     const drafts = [...earlier];
     const objects: LedgerObject[] = [];
     for (const step of life) {
@@ -403,13 +419,15 @@ class Writer {
 }
 
 /** The entries of one attempt, with what follows from its end. */
-function attemptOf(job: Job, step: Step, session: string, before: readonly EntryDraft[]): Recorded {
+function attemptOf(job: SmallJob, step: Step, session: string, before: readonly EntryDraft[]): Recorded {
   const { work, rules } = job;
   const { id } = work.slot;
   const state = stateAfter(PLANNED, before, rules);
-  const n = state.attempts.length + 1;
-  const names = { attempt: attemptId(id, n), slot: id };
-  const request = toObject(requestOf(job));
+  const action = nextAction(state, rules);
+  if (action?.do !== 'start') throw new Error('nothing to start');
+  const { kind, of, candidate } = action;
+  const names = { attempt: attemptId(id, state.attempts.length + 1), slot: id };
+  const request = kind === 'regrade' ? null : toObject(requestOf(job, names.attempt));
   const { queue, arm, trainingSeed, evaluationSeed, task, rep } = work.slot;
   const drafts: EntryDraft[] = [
     {
@@ -417,15 +435,16 @@ function attemptOf(job: Job, step: Step, session: string, before: readonly Entry
       type: 'attempt.started',
       session,
       key: { queue, arm, training_seed: trainingSeed, evaluation_seed: evaluationSeed, task, rep },
-      kind: n === 1 ? 'first' : 'replacement',
-      of: n === 1 ? null : attemptId(id, n - 1),
+      kind,
+      of,
       sampling_seed: rules.samplingSeed,
-      candidate: null,
-      request: request.digest,
+      candidate,
+      request: request?.digest ?? null,
     },
   ];
-  const objects = [request];
-  for (const { draft, objects: more } of step === 'crash' ? [] : stagesOf(job, step, names)) {
+  const objects = request === null ? [] : [request];
+  const stages = step === 'crash' ? [] : stagesOf(job, step, names);
+  for (const { draft, objects: more } of kind === 'regrade' ? stages.slice(1) : stages) {
     drafts.push(draft);
     objects.push(...more);
   }
@@ -440,7 +459,13 @@ function isCrash(step: Step): boolean {
   return step === 'crash' || 'interrupted' in step;
 }
 
-function stagesOf(job: Job, step: Exclude<Step, 'crash'>, names: Names) {
+function stagesOf(job: SmallJob, step: Exclude<Step, 'crash'>, names: Names) {
+  if ('ungraded' in step) {
+    const signals = failureSignals({ stage: 'grade', ...step.failure });
+    const failed = { kind: 'failure', signals, ...STAGE, finishReason: 'SIGKILL' } as const;
+    const made = madeByCommand(names, step.ungraded);
+    return [made, gradeRecord(names, digestOf(Buffer.from(step.ungraded)), failed)];
+  }
   if ('failure' in step) {
     const signals = failureSignals({
       stage: 'generate',
@@ -452,30 +477,60 @@ function stagesOf(job: Job, step: Exclude<Step, 'crash'>, names: Names) {
     return [generateRecord(names, { kind: 'failure', signals, ...STAGE, objects: kept })];
   }
   const text = 'answer' in step ? step.answer : step.interrupted;
-  const response = responseOf(job.work.model, text, names.attempt);
-  const generated = generateRecord(names, {
-    kind: 'candidate',
-    bytes: Buffer.from(text),
-    ...STAGE,
-    objects: { response: Buffer.from(response) },
-    usage: { prompt_tokens: 9, completion_tokens: 4 },
-    finishReason: 'stop',
-  });
+  const generated = job.isCommand ? madeByCommand(names, text) : answered(job, names, text);
   return 'answer' in step ? [generated, gradeOf(job, names, text)] : [generated];
 }
 
-function gradeOf({ work }: Job, names: Names, text: string) {
+function answered(job: SmallJob, names: Names, text: string) {
+  return generateRecord(names, {
+    kind: 'candidate',
+    bytes: Buffer.from(text),
+    ...STAGE,
+    objects: { response: Buffer.from(responseOf(job.work.model, text, names.attempt)) },
+    usage: { prompt_tokens: 9, completion_tokens: 4 },
+    finishReason: 'stop',
+  });
+}
+
+function madeByCommand(names: Names, text: string) {
+  return generateRecord(names, {
+    kind: 'candidate',
+    bytes: Buffer.from(text),
+    ...STAGE,
+    objects: { stderr: Buffer.from('made\n') },
+    finishReason: 'exit 0',
+  });
+}
+
+function gradeOf({ work }: SmallJob, names: Names, text: string) {
   const { grader } = work.condition;
-  if (grader.kind === 'report') throw new Error('another grader');
   const bytes = Buffer.from(text);
+  const candidate = digestOf(bytes);
+  if (grader.kind === 'report') {
+    const report = canonicalBytes(reportOf(text, work.slot.task, candidate));
+    const { reward } = JSON.parse(report.toString('utf8')) as { reward: number };
+    const ended = { ...STAGE, finishReason: 'exit 0', seconds: 0.5 };
+    return gradeRecord(names, candidate, { kind: 'report', bytes: report, value: reward, ...ended });
+  }
   const end = gradeText(grader, work, bytes);
   if (end.kind !== 'report') throw new Error('no report');
   // Grading takes a time that differs from run to run.
-  return gradeRecord(names, digestOf(bytes), { ...end, seconds: 0.5 });
+  return gradeRecord(names, candidate, { ...end, seconds: 0.5 });
 }
 
-function requestOf({ work }: Job): Buffer {
-  return buildRequest('chat', work.condition, work.model, work.fields, work.samplingSeed);
+/** A grader of two tests: a candidate passes those that it names. */
+function reportOf(text: string, task: string, candidate: string) {
+  const passed = ['adds', 'carries'].filter((name) => text.includes(name));
+  const tests = Object.fromEntries(
+    ['adds', 'carries'].map((name) => [name, passed.includes(name) ? 'pass' : 'fail']),
+  );
+  return { task, candidate, tests, reward: passed.length / 2, log: 'free' };
+}
+
+function requestOf({ work, isCommand }: SmallJob, attempt: string): Buffer {
+  if (!isCommand) return buildRequest('chat', work.condition, work.model, work.fields, work.samplingSeed);
+  const modelPaths = (model: string) => ({ weights: `/weights/${model}`, tokenizer: null });
+  return new CommandAdapter({ modelPaths } as never).request(work, attempt);
 }
 
 /** What a server of the common kind answers. */

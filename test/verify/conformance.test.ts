@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { auditBundle } from '../../src/audit/audit.js';
 import { BoundbookError } from '../../src/core/errors.js';
+import { parsePolicy } from '../../src/ledger/witness-policy.js';
+import { parseVerifierKey } from '../../src/signing/keys.js';
 import { CASES } from '../support/conformance/cases/index.js';
 import { Generator } from '../support/conformance/generate.js';
 import { filesBelow } from '../support/loose-bundle.js';
@@ -12,7 +14,7 @@ import { hasPython, NO_PYTHON, VERIFIER } from './python.js';
 
 /**
  * Every folder of test/conformance is a bundle with a line that says why it passes or fails; a name that ends in `_fail` must fail. The
- * audit and the second verifier must agree on each of them. `BOUNDBOOK_UPDATE=1` writes the folders anew from
+ * audit and the second verifier must agree on each of them, with the keys and the policy that lie beside the bundle. `BOUNDBOOK_UPDATE=1` writes the folders anew from
  * `test/support/conformance`.
  */
 
@@ -48,12 +50,12 @@ test('the folder holds the cases, byte for byte as they are made', { timeout: 30
 
 describe.skipIf(UPDATE)('verdicts', () => {
   test.each(names)('audit: %s', async (name) => {
-    const { verdict, findings } = await audited(join(FOLDER, name, 'bundle'));
+    const { verdict, findings } = await audited(name);
     expect([verdict, verdict === expected(name) ? [] : findings]).toEqual([expected(name), []]);
   });
 
   test.skipIf(!hasPython)(`the second verifier: the same (${NO_PYTHON})`, { timeout: 600_000 }, () => {
-    const statuses = verify(names.map((name) => join(FOLDER, name, 'bundle')));
+    const statuses = verify(names);
     const verdicts = statuses.map((status) => ({ 0: 'clean', 4: 'findings' })[status] ?? `exit ${status}`);
     const told = names.map((name, i) => [name, verdicts[i]]);
     expect(told).toEqual(names.map((name) => [name, expected(name)]));
@@ -61,26 +63,51 @@ describe.skipIf(UPDATE)('verdicts', () => {
 });
 
 /** What makes an audit impossible ends it with the exit status of findings. */
-async function audited(bundle: string): Promise<{ verdict: string; findings: readonly unknown[] }> {
+async function audited(name: string): Promise<{ verdict: string; findings: readonly unknown[] }> {
+  const policy = policyOf(name);
+  const keys = keysOf(name).map(parseVerifierKey);
   try {
-    return await auditBundle(bundle);
+    return await auditBundle(bundleOf(name), {
+      keys,
+      ...(policy === null ? {} : { policy: parsePolicy(readFileSync(policy)) }),
+    });
   } catch (error) {
     if (!(error instanceof BoundbookError) || error.exitCode !== 4) throw error;
     return { verdict: 'findings', findings: [error.message] };
   }
 }
 
+function bundleOf(name: string): string {
+  return join(FOLDER, name, 'bundle');
+}
+
+/** Verifier keys of the reader, one a line. */
+function keysOf(name: string): readonly string[] {
+  const file = join(FOLDER, name, 'keys');
+  return existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : [];
+}
+
+function policyOf(name: string): string | null {
+  const file = join(FOLDER, name, 'policy');
+  return existsSync(file) ? file : null;
+}
+
 /** Runs the second verifier on all bundles in one process. @returns its exit statuses */
-function verify(bundles: readonly string[]): readonly number[] {
+function verify(cases: readonly string[]): readonly number[] {
+  const runs = cases.map((name) => {
+    const policy = policyOf(name);
+    const keys = keysOf(name).flatMap((key) => ['--key', key]);
+    return [bundleOf(name), ...keys, ...(policy === null ? [] : ['--policy', policy])];
+  });
   const program = `
 import io, json, os, sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, ${JSON.stringify(dirname(VERIFIER))})
 import boundbook_verify
-print(json.dumps([boundbook_verify.main([path], io.StringIO()) for path in json.load(sys.stdin)]))`;
+print(json.dumps([boundbook_verify.main(run, io.StringIO()) for run in json.load(sys.stdin)]))`;
   const run = spawnSync('python3', ['-c', program], {
     encoding: 'utf8',
-    input: JSON.stringify(bundles),
+    input: JSON.stringify(runs),
     timeout: 600_000,
   });
   if (run.status !== 0) throw new Error(run.stderr);

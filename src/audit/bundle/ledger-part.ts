@@ -58,19 +58,26 @@ export class LedgerPart implements LedgerSource {
     const byDigest = new Map<Digest, Buffer | null>();
     for (const { name, digest } of manifest.bindings) {
       if (!name.startsWith('report-schema/')) continue;
-      if (!byDigest.has(digest)) byDigest.set(digest, this.#pack?.lead(digest) ?? null);
+      if (!byDigest.has(digest)) byDigest.set(digest, this.#schema(name, digest));
       const bytes = byDigest.get(digest) ?? null;
       if (bytes !== null) found.set(name, bytes);
-      else {
-        const where = { file: `${this.part}/${PACK_FILE}`, object: digest };
-        this.#findings.add({
-          code: 'OBJECT_MISSING',
-          where,
-          message: `the pack does not begin with ${name}`,
-        });
-      }
     }
     return found;
+  }
+
+  /** The next schema of the pack; null when it is not there or has other bytes, which is a finding. */
+  #schema(name: string, digest: Digest): Buffer | null {
+    const where = { file: `${this.part}/${PACK_FILE}`, object: digest };
+    try {
+      const bytes = this.#pack?.lead(digest) ?? null;
+      if (bytes !== null) return bytes;
+      const message = `the pack does not begin with ${name}`;
+      this.#findings.add({ code: 'OBJECT_MISSING', where, message });
+    } catch (error) {
+      if (!(error instanceof BoundbookError) || error.code !== 'OBJECT_ALTERED') throw error;
+      this.#findings.add({ code: 'OBJECT_ALTERED', where, message: error.message });
+    }
+    return null;
   }
 
   /** The ids of redacted task files, as the bundle states them; what is wrong with their form is a finding. */

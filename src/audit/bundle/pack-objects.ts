@@ -46,7 +46,11 @@ export class PackObjects implements ObjectSource {
     return this.#disclosed.has(digest);
   }
 
-  /** The bytes of a report schema, which lie before all objects; null when the next record is another one. */
+  /**
+   * The bytes of a report schema, which lie before all objects; null when the next record is another one or a redacted one.
+   *
+   * @throws {BoundbookError} OBJECT_ALTERED.
+   */
   lead(digest: Digest): Buffer | null {
     const place = this.#cursor.position;
     const redacted = this.#redacted;
@@ -58,7 +62,9 @@ export class PackObjects implements ObjectSource {
     }
     this.#leading.add(header.hex);
     this.#lastTaken = place;
-    return this.#contentOf(header);
+    const bytes = this.#contentOf(header);
+    if (bytes !== null) assertContent(digest, bytes);
+    return bytes;
   }
 
   /** @throws {BoundbookError} OBJECT_ALTERED, FILE_UNREADABLE. */

@@ -1,16 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { exportBundle } from '../../../src/audit/bundle/export.js';
-import { canonicalText } from '../../../src/core/canonical-json.js';
 import { digestOf, hexOf } from '../../../src/core/digest.js';
-import { amendPlan } from '../../../src/ledger/amendment.js';
-import { openOrCreateBook } from '../../../src/ledger/book.js';
-import { prepareCarry } from '../../../src/ledger/predecessor.js';
-import { resolveTaskSets } from '../../../src/protocol/tasks.js';
-import { exposureOf } from '../../../src/report/exposure.js';
 import { LooseBundle } from '../loose-bundle.js';
-import { LIVES, type Life, makeSmallBook, PROTOCOL, type SmallBookOptions } from '../small-book.js';
-import { dropReports } from './case.js';
+import { LIVES, type Life, makeSmallBook, type SmallBookOptions, TASKS } from '../small-book.js';
+import { type AmendedName, isAmended, makeAmended } from './bases-amended.js';
 
 const NAMED: Life = [
   {
@@ -18,6 +10,50 @@ const NAMED: Life = [
     body: '{"error":{"type":"EnvironmentDead"}}',
   },
 ];
+
+const KILLED = { cause: 'killed_by_signal', phase: 'running', signal: 'SIGKILL' } as const;
+
+/** Right, half right, wrong, regraded, twice killed in grading, a fault of the model, undetermined, interrupted, crashed; two more. */
+const COMMAND_LIVES: readonly Life[] = [
+  [{ answer: 'adds carries' }],
+  [{ answer: 'adds' }],
+  [{ answer: 'neither' }],
+  [{ ungraded: 'carries', failure: KILLED }, { answer: 'carries' }],
+  [
+    { ungraded: 'adds', failure: KILLED },
+    { ungraded: 'adds', failure: KILLED },
+  ],
+  [{ failure: { cause: 'candidate_missing', phase: 'collect', exit_status: 0, service_alive: null } }],
+  [{ failure: { cause: 'exit_status', phase: 'running', exit_status: 3, service_alive: null } }],
+  [{ interrupted: 'adds carries' }],
+  ['crash', { answer: 'carries adds' }],
+  [{ answer: '' }],
+  [{ answer: 'adds' }],
+];
+
+const COMMAND_TASKS = TASKS.map((task) => ({ ...task, tests: ['adds', 'carries'] }));
+
+function commandProtocol(text: string): string {
+  const step = 'wall_s: 10, output_bytes: 100000';
+  const runner = `runner:
+  adapter: command
+  generate: { argv: [node, runner/server.js, "{request}"], ${step} }
+  grade: { argv: [node, runner/server.js, "{candidate}"], ${step} }
+  grace_s: 1
+  candidate: answer.txt
+  gpus: 0
+  sources: { server: runner }
+`;
+  const grader = 'grader: { kind: report, expected_tests: tests, reward: { min: 0, max: 1 } }';
+  return text
+    .replace(/runner:\n(.*\n)*?attempts:/, `${runner}attempts:`)
+    .replace('grader: { kind: integer, answer: answer }', grader)
+    .replace(/- \{ id: lost.*\n.*\n.*\n/, () => COMMAND_RULES);
+}
+
+const COMMAND_RULES = `- { id: killed, when: { signal: SIGKILL }, attribute: infrastructure, sufficient: true }
+    - { id: nothing, when: { cause: candidate_missing }, attribute: model, sufficient: true }
+`;
 
 /** Sound books from which cases are made. */
 const BOOKS = {
@@ -38,6 +74,15 @@ const BOOKS = {
         '    - { id: dead, when: { exception: EnvironmentDead }, attribute: infrastructure, sufficient: false }\n    - { id: malformed',
       ),
   },
+  /** Two commands for each attempt, and reports of tests with rewards between 0 and 1. */
+  command: { lives: COMMAND_LIVES, tasks: COMMAND_TASKS, protocol: commandProtocol },
+  /** The same with a declared schema of reports, which comes first in the pack. */
+  schema: {
+    lives: COMMAND_LIVES,
+    tasks: COMMAND_TASKS,
+    protocol: (text) =>
+      commandProtocol(text).replace('tests: tests,', 'tests: tests, report_schema: schemas/report.json,'),
+  },
   /** Undetermined slots need a verdict before outcomes are shown; none was given, so it is unblinded in part. */
   judged: {
     unblind: false,
@@ -45,11 +90,11 @@ const BOOKS = {
   },
 } as const satisfies Record<string, SmallBookOptions>;
 
-export type BaseName = keyof typeof BOOKS | 'no_tasks' | 'no_answers' | 'amended';
+export type BaseName = keyof typeof BOOKS | 'no_tasks' | 'no_answers' | AmendedName;
 
 /** @param root an empty folder */
 export async function makeBase(name: BaseName, root: string): Promise<LooseBundle> {
-  if (name === 'amended') return makeAmended(root);
+  if (isAmended(name)) return makeAmended(name, root);
   const redacted = name === 'no_tasks' || name === 'no_answers';
   await makeSmallBook(root, name === 'no_tasks' || name === 'no_answers' ? BOOKS.full : BOOKS[name]);
   const redact = { tasks: name === 'no_tasks', answers: name === 'no_answers', digests: [] };
@@ -69,34 +114,4 @@ function fixCommitments({ ledger: { objects } }: LooseBundle): void {
     if (typeof content !== 'string') continue;
     objects.set(hex, content.replace(/[0-9a-f]{64}$/, hexOf(digestOf(Buffer.from(`salted ${hex}`)))));
   }
-}
-
-/** Six slots lived under revision 1; revision 2 gives up the exploratory queue before anything was unblinded, and carries them. */
-async function makeAmended(root: string): Promise<LooseBundle> {
-  const { now, product } = await makeSmallBook(root, BOOKS.blinded);
-  const text = PROTOCOL.replace('revision: 1', 'revision: 2').replace(/^ {2}(wide|tables): .*\n/gm, '');
-  writeFileSync(join(root, 'protocol/small.yaml'), text);
-  const { stored } = await amendPlan(
-    { protocol: 'protocol/small.yaml', reason: 'the hosts are needed', superseded: undefined, declared: {} },
-    { root, now, product },
-    { exposureOf: (manifest, book) => exposureOf(manifest, book?.fold ?? null), isAlive: () => false },
-  );
-  const files = new Map(
-    ['tasks/all', 'tasks/two'].map((name) => {
-      const path = name === 'tasks/all' ? 'tasks/all.jsonl' : 'tasks/two.txt';
-      return [name, readFileSync(join(root, path))] as const;
-    }),
-  );
-  const tasks = resolveTaskSets(stored.manifest.protocol, files);
-  const book = await openOrCreateBook(root, stored, files, now, () => prepareCarry(root, stored, tasks, now));
-  book.close();
-  const { folder } = await exportBundle(root, stored.file, { out: 'bundle', beforeUnblinding: true });
-  const bundle = LooseBundle.read(folder);
-  const opened = bundle.find('ledger.opened');
-  const random = String(opened.ledger);
-  dropReports(bundle);
-  bundle.ledger.entries = bundle.entries.map(
-    (entry) => JSON.parse(canonicalText(entry).replaceAll(random, 'b'.repeat(32))) as never,
-  );
-  return bundle;
 }

@@ -16,6 +16,10 @@ export interface Case {
   readonly after?: (folder: string) => void;
   /** Positions, links and checkpoint roots are left as the edit made them. */
   readonly asWritten?: boolean;
+  /** Verifier keys that the reader of the bundle trusts; they lie beside it, in `keys`, one a line. */
+  readonly keys?: readonly string[];
+  /** Lines of the reader's policy, in `policy`. */
+  readonly policy?: readonly string[];
 }
 
 /** Makes positions, links and the roots in checkpoints follow from the entries. */

@@ -5,7 +5,10 @@ import { LooseBundle } from '../loose-bundle.js';
 import { type BaseName, makeBase } from './bases.js';
 import { type Case, chainAnew } from './case.js';
 
-/** Writes the folders of cases: `<name>/why` and `<name>/bundle/`. The same cases give the same bytes. */
+/**
+ * Writes the folders of cases: `<name>/why` and `<name>/bundle/`, and what the reader of the bundle knows: `<name>/keys`
+ * and `<name>/policy`. The same cases give the same bytes.
+ */
 export class Generator {
   readonly #scratch = mkdtempSync(join(tmpdir(), 'boundbook-conformance-'));
   readonly #bases = new Map<BaseName, Promise<string>>();
@@ -19,7 +22,10 @@ export class Generator {
     mkdirSync(folder, { recursive: true });
     bundle.write(join(folder, 'bundle'), { chained: one.asWritten !== true });
     one.after?.(join(folder, 'bundle'));
-    writeFileSync(join(folder, 'why'), `${one.why}\n`);
+    for (const [name, lines] of Object.entries({ why: [one.why], keys: one.keys, policy: one.policy })) {
+      if (lines !== undefined && lines.length > 0)
+        writeFileSync(join(folder, name), lines.map((line) => `${line}\n`).join(''));
+    }
   }
 
   close(): void {

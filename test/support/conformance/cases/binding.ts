@@ -1,6 +1,7 @@
 import { canonicalText } from '../../../../src/core/canonical-json.js';
 import { type Digest, digestOf, hexOf } from '../../../../src/core/digest.js';
-import type { LooseBundle } from '../../loose-bundle.js';
+import { type TreeEntry, treeOf } from '../../../../src/manifest/tree.js';
+import type { Loose, LooseBundle } from '../../loose-bundle.js';
 import { at, type Case, copyOf, dropReports } from '../case.js';
 
 /** Law 1: nothing runs unbound. */
@@ -114,6 +115,66 @@ export const BINDING: readonly Case[] = [
       });
     },
   },
+  owned(
+    'manifest-second-without-a-first_fail',
+    'the second manifest of a workspace names the one before it',
+    (manifest) => {
+      manifest.sequence = 2;
+    },
+  ),
+  owned(
+    'manifest-first-with-one-before_fail',
+    'nothing comes before the first manifest of a workspace',
+    (manifest) => {
+      manifest.previous = `sha256:${'8'.repeat(64)}`;
+    },
+  ),
+  owned(
+    'manifest-second',
+    'the second manifest of a workspace, whose first is about another plan',
+    (manifest) => {
+      manifest.sequence = 2;
+      manifest.previous = `sha256:${'8'.repeat(64)}`;
+    },
+  ),
+  owned(
+    'manifest-forgets-a-task-use_fail',
+    'how often each task list was used is said of every list',
+    (manifest) => {
+      (manifest.task_use as unknown[]).pop();
+    },
+  ),
+  owned('manifest-binds-a-path-twice_fail', 'a tree has each of its files once', (manifest) => {
+    const tree = (manifest.bindings as Loose[]).find(({ kind }) => kind === 'tree');
+    if (tree === undefined) throw new Error('no tree is bound');
+    const entries = tree.entries as TreeEntry[];
+    const doubled = treeOf([...entries, ...entries.slice(-1)]);
+    Object.assign(tree, doubled, {
+      entries: [...doubled.entries].sort((a, b) => (a.path < b.path ? -1 : 1)),
+    });
+  }),
+  {
+    name: 'task-with-half-a-character_fail',
+    why: 'half a surrogate pair in a task line, which no request can hold',
+    edit: (bundle) => {
+      dropReports(bundle);
+      const opened = bundle.find('ledger.opened');
+      const objects = opened.task_objects as Record<string, string>;
+      const lines = bundle.object(objects['tasks/all']).toString('utf8');
+      const bytes = Buffer.from(lines.replace('"3+4="', '"3+4=\\ud800"'));
+      const digest = bundle.keep(bytes);
+      ownManifest(bundle, (manifest) => {
+        for (const list of [manifest.bindings, manifest.task_use] as Loose[][]) {
+          for (const one of list) {
+            if (one.digest !== objects['tasks/all']) continue;
+            one.digest = digest;
+            if ('size' in one) one.size = bytes.length;
+          }
+        }
+      });
+      (bundle.find('ledger.opened').task_objects as Record<string, string>)['tasks/all'] = digest;
+    },
+  },
   {
     name: 'manifest-not-ready_fail',
     why: 'law 1: an item of the plan was still pending when the ledger was opened',
@@ -164,6 +225,17 @@ type Value = Record<string, unknown>;
 function remove(bundle: LooseBundle, type: string, n: number): void {
   const entry = bundle.entries.filter((one) => one.type === type)[n];
   bundle.remove((one) => one === entry);
+}
+
+function owned(name: string, why: string, edit: (manifest: Value) => void): Case {
+  return {
+    name,
+    why,
+    edit: (bundle) => {
+      dropReports(bundle);
+      ownManifest(bundle, edit);
+    },
+  };
 }
 
 function manifestOf(bundle: LooseBundle): readonly [string, Buffer] {

@@ -4,10 +4,15 @@ import { APPEND_ONLY } from './append-only.js';
 import { ATTRIBUTION } from './attribution.js';
 import { BINDING } from './binding.js';
 import { BUNDLE } from './bundle.js';
+import { CARRIED } from './carried.js';
+import { COMMAND } from './command.js';
+import { INCARNATIONS } from './incarnations.js';
 import { INTENT } from './intent.js';
 import { OBJECTS } from './objects.js';
 import { RESULTS } from './results.js';
 import { SETTLEMENT } from './settlement.js';
+import { SIGNED_CHECKPOINTS } from './signed-checkpoints.js';
+import { STATEMENTS } from './statements.js';
 
 export const CASES: readonly Case[] = [
   ...BINDING,
@@ -19,4 +24,9 @@ export const CASES: readonly Case[] = [
   ...OBJECTS,
   ...BUNDLE,
   ...AMENDMENTS,
+  ...CARRIED,
+  ...INCARNATIONS,
+  ...COMMAND,
+  ...SIGNED_CHECKPOINTS,
+  ...STATEMENTS,
 ];
