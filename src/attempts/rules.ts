@@ -11,6 +11,10 @@ export interface Classification {
   readonly rule: string | null;
 }
 
+/** What a rule asks for, and one of the things that it asks for. */
+export type When = AttributionRule['when'];
+export type Condition = keyof When;
+
 /** Conditions on what a candidate, a server or a log can write. They narrow a rule and never carry it (law 7). */
 const WEAK = new Set(['exception', 'text']);
 
@@ -37,19 +41,24 @@ export function isNameOnly(rule: AttributionRule): boolean {
   return rest.length < conditions.length && rest.every((condition) => condition === PLACE);
 }
 
-function matches(when: AttributionRule['when'], signals: FailureSignals): boolean {
-  return (
-    oneOf(when.stage, signals.stage) &&
-    oneOf(when.phase, signals.phase) &&
-    oneOf(when.cause, signals.cause) &&
-    statusIn(when.http_status, signals.http_status) &&
-    statusIn(when.embedded_status, signals.embedded_status) &&
-    oneOf(when.exit_status, signals.exit_status) &&
-    oneOf(when.signal, signals.signal) &&
-    (when.service_alive === undefined || when.service_alive === signals.service_alive) &&
-    oneOf(when.exception, signals.exception) &&
-    (when.text === undefined || (signals.text !== null && pattern(when.text).test(signals.text)))
-  );
+function matches(when: When, signals: FailureSignals): boolean {
+  for (const condition in when) if (!holds(condition as Condition, when, signals)) return false;
+  return true;
+}
+
+/** Whether one condition of a rule holds for what was observed. A condition on what was not observed does not. */
+export function holds(condition: Condition, when: When, signals: FailureSignals): boolean {
+  switch (condition) {
+    case 'http_status':
+    case 'embedded_status':
+      return statusIn(when[condition], signals[condition]);
+    case 'service_alive':
+      return when.service_alive === undefined || when.service_alive === signals.service_alive;
+    case 'text':
+      return when.text === undefined || (signals.text !== null && pattern(when.text).test(signals.text));
+    default:
+      return oneOf<string | number>(when[condition], signals[condition]);
+  }
 }
 
 function pattern(source: string): RegExp {
@@ -70,7 +79,7 @@ function oneOf<T>(allowed: T | readonly T[] | undefined, value: T | null): boole
   return Array.isArray(allowed) ? allowed.includes(value) : allowed === value;
 }
 
-type StatusCondition = AttributionRule['when']['http_status'];
+type StatusCondition = When['http_status'];
 
 function statusIn(allowed: StatusCondition, status: number | null): boolean {
   if (allowed === undefined) return true;

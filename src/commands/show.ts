@@ -3,6 +3,7 @@ import type { Book } from '../ledger/book.js';
 import type { CarriedFrom } from '../ledger/carried-slots.js';
 import type { Found } from '../ledger/lookup.js';
 import type { CommandDefinition } from './command.js';
+import type { ExplainedFailure } from './show-failures.js';
 
 const NOTE = 'Outcomes are masked until `boundbook unblind`.';
 const MAX_TEXT = 100_000;
@@ -61,7 +62,14 @@ export const command: CommandDefinition = {
     try {
       const found = await find(context.root, book, what);
       const carried = found.kind === 'slot' ? await carriedFrom(context.root, book, found.slot) : [];
-      return { text: await foundText(found, carried), json: await foundJson(found, carried) };
+      const { explainFailures } = await import('./show-failures.js');
+      const { rules } = book.context.protocol.attempts;
+      const failures =
+        found.kind === 'slot' ? explainFailures(rules, found.entries, book.fold.outcomesVisible) : [];
+      return {
+        text: await foundText(found, carried, failures),
+        json: await foundJson(found, carried, failures),
+      };
     } finally {
       book.close();
     }
@@ -92,8 +100,15 @@ async function find(root: string, book: Book, what: string): Promise<Found> {
   }
 }
 
-async function foundJson(found: Found, carried: readonly CarriedFrom[]): Promise<JsonValue> {
-  if (found.kind === 'slot') return { ...found, carried: carried.map((one) => ({ ...one })) };
+async function foundJson(
+  found: Found,
+  carried: readonly CarriedFrom[],
+  failures: readonly ExplainedFailure[],
+): Promise<JsonValue> {
+  if (found.kind === 'slot') {
+    const { failuresJson } = await import('./show-failures.js');
+    return { ...found, carried: carried.map((one) => ({ ...one })), failures: failuresJson(failures) };
+  }
   if (found.kind !== 'object') return { ...found };
   const { kind, digest, bytes, named_by } = found;
   const text = await textOf(bytes);
@@ -101,14 +116,18 @@ async function foundJson(found: Found, carried: readonly CarriedFrom[]): Promise
   return { kind, digest, size: bytes.length, ...content, named_by: named_by.map((each) => ({ ...each })) };
 }
 
-async function foundText(found: Found, carried: readonly CarriedFrom[]): Promise<string> {
+async function foundText(
+  found: Found,
+  carried: readonly CarriedFrom[],
+  failures: readonly ExplainedFailure[],
+): Promise<string> {
   switch (found.kind) {
     case 'entry':
       return [`leaf        ${found.leaf}`, await pretty(found.entry), ...(found.masked ? [NOTE] : [])].join(
         '\n',
       );
     case 'slot':
-      return slotText(found, carried);
+      return slotText(found, carried, failures);
     case 'object':
       return objectText(found);
   }
@@ -117,7 +136,10 @@ async function foundText(found: Found, carried: readonly CarriedFrom[]): Promise
 async function slotText(
   found: Extract<Found, { kind: 'slot' }>,
   carried: readonly CarriedFrom[],
+  failures: readonly ExplainedFailure[],
 ): Promise<string> {
+  const { failuresText } = await import('./show-failures.js');
+  const { printable } = await import('./render-error.js');
   const { labelled } = await import('./manifest-output.js');
   const { renderTable } = await import('../planning/table.js');
   const [queue, arm, trainingSeed, evaluationSeed, task, rep] = found.key.map(String);
@@ -139,7 +161,9 @@ async function slotText(
   ]);
   const history =
     rows.length === 0 ? 'No attempt was started yet.' : renderTable(['entry', 'time', 'type', 'what'], rows);
-  return [head, history, ...(found.masked ? [NOTE] : [])].join('\n\n');
+  return [head, history, ...failuresText(failures).map(printable), ...(found.masked ? [NOTE] : [])].join(
+    '\n\n',
+  );
 }
 
 /** Where a slot comes from, the latest ledger first, and where its attempts can be seen. */

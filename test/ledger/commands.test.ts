@@ -344,6 +344,12 @@ describe('show', () => {
       ],
     });
     expect(text).toContain('time_limit');
+    // No rule of this plan speaks of time limits.
+    expect(json).toMatchObject({
+      failures: [{ attribution: 'undetermined', rule: null, decides: 'no_rule', evidence: [] }],
+    });
+    expect(text).toMatch(/^Attempt [0-9a-f]{8}: undetermined, because no rule matches\.$/m);
+    expectNarrow(text);
   });
 
   it('finds a slot by its attempt, and a planned slot without one', async () => {
