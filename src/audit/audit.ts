@@ -63,7 +63,7 @@ export async function audit(
   try {
     return await auditSource(source, options, findings);
   } finally {
-    source.close();
+    await source.close();
   }
 }
 
@@ -80,7 +80,7 @@ export async function auditBundle(path: string, options: BundleAuditOptions = {}
   try {
     return await auditSource(source, options, findings);
   } finally {
-    source.close();
+    await source.close();
   }
 }
 
@@ -130,7 +130,7 @@ export async function auditSource(
   );
   const committed = await compareCommits(options.repository, source, reports, findings);
   const claimed = compareClaim(options.claim, source, replayed, findings);
-  const beside = source.conclude(replayed, shelf, findings);
+  const beside = await source.conclude(replayed, shelf, findings);
   const circumstances: Circumstances = {
     protocol: identified?.manifest.protocol ?? null,
     audit: replayed,

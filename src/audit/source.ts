@@ -45,8 +45,8 @@ export interface AuditSource {
   /** Names in the work folder; those that belong to an attempt or a session are removed while the entries go by. */
   readonly workFolders: Set<string>;
   /** Looks at what lies beside the entries, once these were replayed. */
-  conclude(audit: LedgerAudit, shelf: ObjectShelf, findings: Findings): Surroundings;
-  close(): void;
+  conclude(audit: LedgerAudit, shelf: ObjectShelf, findings: Findings): Surroundings | Promise<Surroundings>;
+  close(): void | Promise<void>;
 }
 
 /** Which bundle is audited. */

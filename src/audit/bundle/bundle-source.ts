@@ -19,18 +19,33 @@ import type { LedgerAudit } from '../ledger-audit.js';
 import type { ObjectShelf } from '../objects.js';
 import type { ReportFile } from '../report-audit.js';
 import type { AuditSource, BundleFacts, PredecessorSource, Surroundings } from '../source.js';
+import { BulkWorker } from './bulk-worker.js';
 import { type BundleManifest, checkLineage, readManifests } from './bundle-manifests.js';
 import type { Disclosure } from './disclosure.js';
 import type { BundleFiles } from './files.js';
 import { openFolder } from './folder-files.js';
-import { checkFiles, checkStatements, MAX_INDEX_BYTES, type ReadIndex, readIndex } from './index-audit.js';
-import { ENTRIES_FILE, INDEX_FILE, LEDGER_PART, noteSize, SQLITE_FILE } from './layout.js';
+import {
+  checkFile,
+  checkFiles,
+  checkStatements,
+  MAX_INDEX_BYTES,
+  type ReadIndex,
+  readIndex,
+} from './index-audit.js';
+import { ENTRIES_FILE, INDEX_FILE, LEDGER_PART, noteSize, PACK_FILE, SQLITE_FILE } from './layout.js';
 import { LedgerPart } from './ledger-part.js';
 import { BundlePredecessors } from './predecessors.js';
-import { readWhole } from './region.js';
-import { checkSqlite } from './sqlite-check.js';
+import { type Region, readWhole } from './region.js';
+import { checkSqlite, noteSqliteFault } from './sqlite-check.js';
 import { openTar } from './tar-files.js';
 
+/** Below this a second thread costs more than it saves. */
+const WORTH_A_THREAD = 8 << 20;
+/** The files that grow with a ledger. */
+const ENTRIES = `${LEDGER_PART}/${ENTRIES_FILE}`;
+const PACK = `${LEDGER_PART}/${PACK_FILE}`;
+const SQLITE = `${LEDGER_PART}/${SQLITE_FILE}`;
+const LARGE_FILES = [ENTRIES, PACK, SQLITE];
 const MAX_NOTE_BYTES = 1_000_000;
 const MAX_REPORT_BYTES = 256 * 1024 * 1024;
 /** Reports of these forms can be rebuilt. */
@@ -41,6 +56,7 @@ const REBUILT = /\.(json|txt|md)$/;
  * left to judge.
  *
  * @param path a folder, or a tar of it
+ * @param threadFrom a ledger's files of so many bytes are checked in a thread beside the replay
  * @throws {BoundbookError} BUNDLE_INVALID when it is no bundle or has no entries; FILE_NOT_FOUND, FILE_UNREADABLE and the
  * like.
  */
@@ -48,11 +64,14 @@ export async function openBundleSource(
   path: string,
   findings: Findings,
   disclosure: Disclosure | null = null,
+  threadFrom: number = WORTH_A_THREAD,
 ): Promise<AuditSource> {
   const files = await openFiles(path);
+  const bulk = startBulk(files, threadFrom);
   try {
-    return new BundleSource(files, findings, disclosure);
+    return new BundleSource(files, findings, disclosure, bulk);
   } catch (error) {
+    await bulk?.close();
     files.close();
     throw error;
   }
@@ -77,12 +96,21 @@ class BundleSource implements AuditSource {
   readonly #digests: ReadonlyMap<string, Digest>;
   readonly #manifests: ReadonlyMap<Digest, BundleManifest>;
   readonly #predecessors: BundlePredecessors;
+  /** What looks at the {@link LARGE_FILES}; null when they were looked at. */
+  readonly #bulk: BulkWorker | null;
 
-  constructor(files: BundleFiles, findings: Findings, disclosure: Disclosure | null) {
+  constructor(
+    files: BundleFiles,
+    findings: Findings,
+    disclosure: Disclosure | null,
+    bulk: BulkWorker | null,
+  ) {
     this.#disclosure = disclosure;
     this.#files = files;
     this.#index = readIndex(files, findings);
-    this.#digests = checkFiles(files, this.#index.index, findings);
+    this.#bulk = bulk;
+    const later = new Set(bulk === null ? [] : LARGE_FILES);
+    this.#digests = checkFiles(files, this.#index.index, findings, later);
     this.#manifests = readManifests(files, findings);
     this.#predecessors = new BundlePredecessors(files, this.#manifests, disclosure);
     this.ledger = new LedgerPart(files, LEDGER_PART, findings, disclosure);
@@ -110,7 +138,7 @@ class BundleSource implements AuditSource {
     return [{ name: INDEX_FILE, bytes: readWhole(this.#files.open(INDEX_FILE), MAX_INDEX_BYTES) }];
   }
 
-  conclude(audit: LedgerAudit, shelf: ObjectShelf, findings: Findings): Surroundings {
+  async conclude(audit: LedgerAudit, shelf: ObjectShelf, findings: Findings): Promise<Surroundings> {
     this.ledger.conclude(shelf);
     const before = this.#predecessors.conclude(findings);
     const { index } = this.#index;
@@ -121,7 +149,7 @@ class BundleSource implements AuditSource {
       const actual = { manifest: opened?.manifest ?? null, id: opened?.ledger ?? null, head, redacted };
       checkStatements(index, actual, findings);
     }
-    this.#checkCopy(findings);
+    await this.#checkCopy(findings);
     this.#disclosure?.conclude();
     const said = this.#disclosure?.lines() ?? { checked: [], notChecked: [] };
     return { ...said, remarks: [], grown: false };
@@ -131,7 +159,8 @@ class BundleSource implements AuditSource {
     return this.#predecessors.open(manifest, findings);
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    await this.#bulk?.close();
     this.#files.close();
   }
 
@@ -146,12 +175,15 @@ class BundleSource implements AuditSource {
     return this.ledger.keptManifest();
   }
 
-  #checkCopy(findings: Findings): void {
-    const path = `${LEDGER_PART}/${SQLITE_FILE}`;
-    const entries = this.#digests.get(`${LEDGER_PART}/${ENTRIES_FILE}`);
-    if (!this.#files.sizes.has(path)) {
-      findings.add({ code: 'BUNDLE_COPY', where: { file: path }, message: 'the bundle has no such file' });
-    } else if (entries !== undefined) checkSqlite(this.#files.open(path), entries, findings);
+  async #checkCopy(findings: Findings): Promise<void> {
+    const entries = this.#digests.get(ENTRIES);
+    const { digests = new Map<string, Digest>(), sqliteFault = null } = (await this.#bulk?.verdict()) ?? {};
+    for (const [file, digest] of digests) {
+      checkFile(file, { size: this.#files.sizes.get(file) ?? 0, digest }, this.#index.index, findings);
+    }
+    if (!this.#files.sizes.has(SQLITE)) noteSqliteFault(SQLITE, 'the bundle has no such file', findings);
+    else if (this.#bulk !== null) noteSqliteFault(SQLITE, sqliteFault, findings);
+    else if (entries !== undefined) checkSqlite(this.#files.open(SQLITE), entries, findings);
   }
 
   #readAttestations(): Attestations {
@@ -185,6 +217,14 @@ class BundleSource implements AuditSource {
   #paths(folder: string): string[] {
     return [...this.#files.sizes.keys()].filter((path) => path.startsWith(`${folder}/`)).sort();
   }
+}
+
+/** Starts with the large files of a bundle that has them; null for a small one. */
+function startBulk(files: BundleFiles, threadFrom: number): BulkWorker | null {
+  const sizes = LARGE_FILES.map((path) => files.sizes.get(path) ?? 0);
+  if (!files.sizes.has(ENTRIES) || sizes.reduce((sum, size) => sum + size, 0) < threadFrom) return null;
+  const open = (path: string): Region | null => (files.sizes.has(path) ? files.open(path) : null);
+  return new BulkWorker({ entries: files.open(ENTRIES), pack: open(PACK), sqlite: open(SQLITE) });
 }
 
 async function openFiles(path: string): Promise<BundleFiles> {

@@ -57,43 +57,53 @@ export function readIndex(files: BundleFiles, findings: Findings): ReadIndex {
 /**
  * Holds the files against the index: none missing, none surplus, all of them with their size and digest.
  *
- * @returns the digests of all files
+ * @param later files whose digests are still being computed, see {@link checkFile}
+ * @returns the digests of all others
  */
 export function checkFiles(
   files: BundleFiles,
   index: BundleIndex | null,
   findings: Findings,
+  later: ReadonlySet<string> = new Set(),
 ): ReadonlyMap<string, Digest> {
   for (const { path, what } of files.strangers) {
     findings.add({ code: 'BUNDLE_FILE', where: { file: path }, message: what });
   }
   const digests = new Map<string, Digest>();
   for (const path of [...files.sizes.keys()].filter((one) => one !== INDEX_FILE).sort()) {
-    const listed = index === null || !Object.hasOwn(index.files, path) ? null : (index.files[path] ?? null);
-    const actual = { size: files.sizes.get(path) ?? 0, digest: digestOfRegion(files.open(path)) };
-    digests.set(path, actual.digest);
-    if (index === null) continue;
-    if (listed === null) {
-      findings.add({
-        code: 'BUNDLE_INDEX',
-        where: { file: path },
-        message: 'the index does not list this file',
-      });
-    } else if (listed.size !== actual.size || listed.digest !== actual.digest) {
-      findings.add({
-        code: 'BUNDLE_INDEX',
-        where: { file: path },
-        message: `the index says ${listed.size} bytes with ${listed.digest}; there are ${actual.size} with ${actual.digest}`,
-        evidence: { expected: { ...listed }, actual },
-      });
-    }
+    if (later.has(path)) continue;
+    const digest = digestOfRegion(files.open(path));
+    digests.set(path, digest);
+    checkFile(path, { size: files.sizes.get(path) ?? 0, digest }, index, findings);
   }
   for (const path of Object.keys(index?.files ?? {}).sort()) {
-    if (digests.has(path)) continue;
+    if (path !== INDEX_FILE && files.sizes.has(path)) continue;
     const message = `the index lists ${JSON.stringify(path.slice(0, 200))}, which is not there`;
     findings.add({ code: 'BUNDLE_INDEX', where, message });
   }
   return digests;
+}
+
+/** Holds one file against the index. */
+export function checkFile(
+  path: string,
+  actual: { readonly size: number; readonly digest: Digest },
+  index: BundleIndex | null,
+  findings: Findings,
+): void {
+  if (index === null) return;
+  const listed = Object.hasOwn(index.files, path) ? (index.files[path] ?? null) : null;
+  if (listed === null) {
+    const message = 'the index does not list this file';
+    findings.add({ code: 'BUNDLE_INDEX', where: { file: path }, message });
+  } else if (listed.size !== actual.size || listed.digest !== actual.digest) {
+    findings.add({
+      code: 'BUNDLE_INDEX',
+      where: { file: path },
+      message: `the index says ${listed.size} bytes with ${listed.digest}; there are ${actual.size} with ${actual.digest}`,
+      evidence: { expected: { ...listed }, actual: { ...actual } },
+    });
+  }
 }
 
 /** Holds what the index says of the ledger against the ledger. */
