@@ -128,18 +128,23 @@ function edit(loose: LooseBundle, editor: Editor): string {
     case 4:
       return editAnswer(loose, editor);
     case 5: {
-      const report = JSON.parse(loose.files.get('report/report.json')?.toString('utf8') ?? '') as Json;
+      const bytes = loose.files.get('report/report.json');
+      if (bytes === undefined) return editEntry(entries, position, editor);
+      const report = JSON.parse(bytes.toString('utf8')) as Json;
       let done = editor.change(report, []);
       while (NOT_COMPARED.test(done)) done = editor.change(report, []);
       loose.files.set('report/report.json', canonicalBytes(report));
       return `report ${done}`;
     }
-    default: {
-      const entry = entries[position] as Loose;
-      const alike = entries.filter(({ type }) => type === entry.type);
-      return `entry ${position} (${entry.type}) ${editor.change(entry as Json, alike as Json[])}`;
-    }
+    default:
+      return editEntry(entries, position, editor);
   }
+}
+
+function editEntry(entries: readonly Loose[], position: number, editor: Editor): string {
+  const entry = entries[position] as Loose;
+  const alike = entries.filter(({ type }) => type === entry.type);
+  return `entry ${position} (${entry.type}) ${editor.change(entry as Json, alike as Json[])}`;
 }
 
 /** Every entry has the time of the one before it, or a later one. */
@@ -165,9 +170,10 @@ function editManifest(loose: LooseBundle, editor: Editor): string {
   return `manifest ${done}`;
 }
 
-/** Edits an answer that was kept. */
+/** Edits an answer that was kept, or what a command made. */
 function editAnswer(loose: LooseBundle, editor: Editor): string {
   const stages = loose.entries.filter((entry) => 'response' in ((entry.objects as object | undefined) ?? {}));
+  if (stages.length === 0) return editRequest(loose, editor);
   const stage = editor.pick(stages);
   const objects = stage.objects as Record<string, string>;
   const text = loose.object(objects.response).toString('utf8');
@@ -186,6 +192,30 @@ function editAnswer(loose: LooseBundle, editor: Editor): string {
   loose.files.delete('report/report.json');
   return `answer ${done}`;
 }
+
+/** Edits what a command was asked, or a report that it wrote. */
+function editRequest(loose: LooseBundle, editor: Editor): string {
+  const reports = loose.entries.flatMap(({ type, result }) => {
+    const named = result as { kind: string } | undefined;
+    return type === 'stage.finished' && named?.kind === 'report' ? [named as unknown as Loose] : [];
+  });
+  const starts = loose.entries.filter(({ request }) => typeof request === 'string');
+  if (starts.length === 0) return editEntry(loose.entries, 0, editor);
+  const isReport = editor.below(2) === 0;
+  const holder = editor.pick(isReport ? reports : starts);
+  const member = isReport ? 'report' : 'request';
+  const value = JSON.parse(loose.object(holder[member]).toString('utf8')) as Json;
+  const done = editor.change(value, []);
+  const [before, after] = [String(holder[member]), loose.keep(canonicalBytes(value))];
+  loose.ledger.entries = loose.entries.map(
+    (entry) => JSON.parse(JSON.stringify(entry).replaceAll(before, after)) as Loose,
+  );
+  loose.files.delete('report/report.json');
+  return `${member} ${done}`;
+}
+
+/** Sound bundles of other kinds that are edited, too. */
+const OTHERS = ['command', 'restored', 'amended-twice', 'checkpoints-signed', 'verdict-in-time'];
 
 let root: string;
 beforeAll(() => {
@@ -208,8 +238,11 @@ describe.skipIf(!hasPython)(`second verifier: random edits (${NO_PYTHON})`, () =
     const { folder } = await exportBundle(root, undefined, { out: 'bundle' });
     const edits: { done: string; folder: string; audit: string }[] = [];
     for (let i = 0; i < EDITS; i++) {
-      const loose = LooseBundle.read(folder);
-      const done = `${SEED + i}: ${edit(loose, new Editor(SEED + i))}`;
+      const other = OTHERS[i % (2 * OTHERS.length)];
+      const from =
+        other === undefined ? folder : join(import.meta.dirname, '../conformance', other, 'bundle');
+      const loose = LooseBundle.read(from);
+      const done = `${SEED + i}: ${other ?? 'small'}, ${edit(loose, new Editor(SEED + i))}`;
       const made = loose.write(join(root, `edit-${i}`));
       edits.push({ done, folder: made, audit: await audited(made) });
     }
