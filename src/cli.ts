@@ -62,9 +62,13 @@ function addCommand(program: Command, definition: CommandDefinition): void {
     .allowExcessArguments(false)
     .exitOverride();
   for (const option of definition.options) {
-    if (option.repeatable === true) command.option(option.flags, option.description, collect);
-    else if (option.required === true) command.requiredOption(option.flags, option.description);
-    else command.option(option.flags, option.description);
+    const { flags, description } = option;
+    const takesOne = flags.includes('<') && !flags.includes('...');
+    if (option.repeatable === true) command.option(flags, description, collect);
+    else if (option.required === true && takesOne) command.requiredOption(flags, description, once(flags));
+    else if (option.required === true) command.requiredOption(flags, description);
+    else if (takesOne) command.option(flags, description, once(flags));
+    else command.option(flags, description);
   }
   command.option('--json', 'print one JSON document on stdout');
   command.action(async (...received: unknown[]) => {
@@ -79,6 +83,17 @@ function addCommand(program: Command, definition: CommandDefinition): void {
 
 function collect(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
+}
+
+/** Of a flag that is given twice, the first value would be lost without a word. */
+function once(flags: string): (value: string, before: string | undefined) => string {
+  return (value, before) => {
+    if (before === undefined) return value;
+    const flag = flags.split(' ')[0] ?? flags;
+    throw new BoundbookError('USAGE', `${flag} was given more than once`, {
+      hint: `Leave one of them out: ${before} or ${value}.`,
+    });
+  };
 }
 
 function helpAfter(definition: CommandDefinition): string {

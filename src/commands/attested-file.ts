@@ -1,5 +1,6 @@
+import { lstat } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
-import { exists, readFileBounded } from '../core/files.js';
+import { readFileBounded } from '../core/files.js';
 import { loadManifest } from '../manifest/select.js';
 import { type Attestable, readAttestable } from '../report/attestable.js';
 
@@ -19,8 +20,17 @@ export interface NamedFile {
  */
 export async function readNamedFile(root: string, selector: string | undefined): Promise<NamedFile> {
   const named = selector === undefined ? null : resolve(root, selector);
-  const path = named !== null && (await exists(named)) ? named : (await loadManifest(root, selector)).path;
+  const path = named !== null && (await isFile(named)) ? named : (await loadManifest(root, selector)).path;
   const bytes = await readFileBounded(path, { maxBytes: MAX_BYTES });
   const inside = relative(root, path);
   return { shown: inside.startsWith('..') ? path : inside, attestable: readAttestable(bytes, path) };
+}
+
+/** A folder that has the plan's name, as `demo/` may have, is not what is meant. */
+async function isFile(path: string): Promise<boolean> {
+  try {
+    return !(await lstat(path)).isDirectory();
+  } catch {
+    return false;
+  }
 }

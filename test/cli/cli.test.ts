@@ -51,6 +51,8 @@ describe('the program', () => {
     ['an unknown flag', ['check', 'a', '--jsno'], "unknown option '--jsno' (Did you mean --json?)"],
     ['an unknown verb', ['chek'], "unknown command 'chek' (Did you mean check?)"],
     ['a flag without its value', ['run', '--workers'], 'argument missing'],
+    ['a flag twice', ['run', '--limit', '5', '--limit', '7'], '--limit was given more than once'],
+    ['a required flag twice', ['export', '--out', 'a', '--out', 'b'], '--out was given more than once'],
     ['a wrong value', ['run', '--workers', '0'], '--workers takes a whole number'],
     ['a wrong shard', ['run', '--shard', '4/4'], '--shard takes i/n'],
   ])('%s: USAGE, exit 2, and one JSON document with --json', (_, args, message) => {

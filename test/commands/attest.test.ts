@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { command as report } from '../../src/commands/report.js';
@@ -63,6 +63,15 @@ describe('boundbook sign', () => {
       const other = { keys: [generateKey('planner').verifier], threshold: 1 };
       expect(errorOf(() => verifyStatement(parsed, other, digestOf(bytes))).code).toBe('SIGNATURE_INVALID');
     }
+  });
+
+  it('takes a plan by its name where a folder has that name, too', async () => {
+    const { root, manifest, keyFile } = await place();
+    mkdirSync(join(root, 'tiny'));
+    const { json } = await sign.run(['tiny'], { key: keyFile }, commandContext(root));
+    expect(json).toMatchObject({ signed: [{ file: manifest }] });
+    const query = await timestamp.run(['tiny'], { queryOut: 'plan.tsq' }, commandContext(root));
+    expect(query.json).toMatchObject({ file: manifest });
   });
 
   it('says of a report what it was computed from', async () => {
