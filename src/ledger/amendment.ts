@@ -7,6 +7,7 @@ import type { Exposure } from '../manifest/schema.js';
 import { readWorkspace, type StoredManifest, storeManifestSync } from '../manifest/workspace.js';
 import { type Book, openBook } from './book.js';
 import { type CarryPlan, carryObstacle, planCarry } from './carry.js';
+import { EXPORTED_BLINDED } from './deviations.js';
 import type { EntryOf } from './entries.js';
 import { amendedDraft, completeAmendment, findPredecessor, toPredecessor } from './predecessor.js';
 import type { Session } from './sessions.js';
@@ -66,7 +67,8 @@ export async function amendPlan(
     const carry = await previewCarry(root, prepared, book, predecessor);
     if (book !== null) assertQuiet(book, carry, hooks);
     assertNotTwice(carry);
-    const exposure = declareExposure(hooks.exposureOf(superseded.manifest, book), request.declared);
+    const shown = hooks.exposureOf(superseded.manifest, book);
+    const exposure = withExports(declareExposure(shown, request.declared), book);
     const size = book?.fold.size ?? 0;
     let entry: EntryOf<'amended'> | null = null;
     const stored = await placeAmendment(root, prepared, exposure, (sealed) => {
@@ -196,6 +198,17 @@ function declareExposure(shown: Exposure, declared: AmendmentRequest['declared']
     bounds: shown.bounds,
     declared: declared.declared ?? shown.declared,
   };
+}
+
+/** A bundle that left the blinded ledger showed every outcome by arm to whoever opened it: nobody can say it was not read. */
+function withExports(exposure: Exposure, book: Book | null): Exposure {
+  const [first] = (book?.fold.noted ?? []).filter(
+    ({ text, afterUnblinding }) => !afterUnblinding && text.startsWith(EXPORTED_BLINDED),
+  );
+  if (first === undefined) return exposure;
+  const words = `the blinded ledger was exported with its outcomes (entry ${first.seq})`;
+  const { declared } = exposure;
+  return { ...exposure, unblinded: true, declared: declared === null ? words : `${declared}; ${words}` };
 }
 
 function assertUnchanged({ fold }: Book, size: number): void {

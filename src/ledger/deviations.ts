@@ -6,6 +6,9 @@ import { MAX_BODY_BYTES } from './codec.js';
 import type { DraftOf, EntryOf } from './entries.js';
 import type { LedgerStore } from './store.js';
 
+/** How the note begins by which a bundle that leaves a blinded ledger is recorded. */
+export const EXPORTED_BLINDED = 'Exported before unblinding, with every outcome by arm: ';
+
 /** A deviation's text is a note, not a report. */
 const MAX_TEXT = 4000;
 /** Room for everything else of the entry. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
+import { command as exportVerb } from '../../src/commands/export.js';
 import { command as unblind } from '../../src/commands/unblind.js';
 import { openBook } from '../../src/ledger/book.js';
 import { bindManifest } from '../../src/manifest/bind.js';
@@ -10,7 +11,7 @@ import { loadManifest } from '../../src/manifest/select.js';
 import { readWorkspace } from '../../src/manifest/workspace.js';
 import type { SelectField } from '../../src/slots/selector.js';
 import { type PlanSetting, put, type Trial, trial } from '../runner/fixture.js';
-import { amend, entriesOf, invoke } from './support.js';
+import { amend, entriesOf, invoke, reportOf } from './support.js';
 
 const SETTING: PlanSetting = { prompts: { a: 'right a', b: 'wrong b' }, seeds: [42, 7, 5], reps: 2 };
 const FEWER = { seeds: [42, 7] };
@@ -115,6 +116,26 @@ describe('amend', () => {
       },
       declared: null,
     });
+  });
+
+  it('takes outcomes for open when a bundle left the blinded ledger, and says so', async () => {
+    const plan = await partly();
+    await invoke(exportVerb, plan.root, [], { out: 'early', beforeUnblinding: 'for the escrow' });
+    const noted = (await plan.of('deviation.noted'))[0]?.seq;
+    const { exposure, stored } = await amend(plan, SETTING, {
+      ...FEWER,
+      declared: { declared: 'in escrow' },
+    });
+    expect(exposure).toEqual({
+      slots_run: 4,
+      settled: 4,
+      unblinded: true,
+      bounds: {},
+      declared: `in escrow; the blinded ledger was exported with its outcomes (entry ${noted})`,
+    });
+    await plan.run();
+    expect((await reportOf(plan.root, stored)).amendment).toBe('post hoc');
+    expect((await audit(plan.root, undefined)).findings).toEqual([]);
   });
 
   it('counts a plan without blinding as open once a slot is closed', async () => {

@@ -5,7 +5,7 @@ import { type Digest, hexOf } from '../../core/digest.js';
 import { BoundbookError } from '../../core/errors.js';
 import { exists, readError, readFileBounded, syncFolder, writeError } from '../../core/files.js';
 import { openBook } from '../../ledger/book.js';
-import { noteDeviation } from '../../ledger/deviations.js';
+import { EXPORTED_BLINDED, noteDeviation } from '../../ledger/deviations.js';
 import type { LedgerHead } from '../../ledger/reader.js';
 import { loadManifest } from '../../manifest/select.js';
 import type { StoredManifest } from '../../manifest/workspace.js';
@@ -92,7 +92,7 @@ async function noteExposure(
   const book = await openBook(root, stored, 'write', now);
   try {
     if (book.fold.outcomesVisible) return;
-    noteDeviation(book, `Exported before unblinding, with every outcome by arm: ${reason}`, new Map());
+    noteDeviation(book, `${EXPORTED_BLINDED}${reason}`, new Map());
   } finally {
     book.close();
   }
