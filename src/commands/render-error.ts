@@ -1,10 +1,14 @@
 import type { BoundbookError, Fault } from '../core/errors.js';
+import { visible } from '../core/visible.js';
 
 const MAX_FAULTS = 50;
 
-/** What a person reads on stderr: code, message, each fault with its place, the hint. Never a stack trace. */
+/**
+ * What a person reads on stderr: code, message, each fault with its place, the hint. Never a stack trace. Message and
+ * place are one line each, whatever a name in them holds; a hint may quote lines.
+ */
 export function renderError(error: BoundbookError): string {
-  const lines = [`boundbook: ${printable(error.message)} [${error.code}]`];
+  const lines = [`boundbook: ${visible(error.message)} [${error.code}]`];
   for (const fault of error.faults.slice(0, MAX_FAULTS)) lines.push(...renderFault(fault));
   if (error.faults.length > MAX_FAULTS) lines.push(`  … and ${error.faults.length - MAX_FAULTS} more`);
   if (error.hint !== undefined) lines.push(`hint: ${printable(error.hint)}`);
@@ -13,13 +17,16 @@ export function renderError(error: BoundbookError): string {
 
 function renderFault(fault: Fault): string[] {
   const place = fault.line === undefined ? fault.where : `${fault.line}:${fault.column ?? 1} ${fault.where}`;
-  const lines = [`  ${printable(place)}: ${printable(fault.message)}`];
-  if (fault.hint !== undefined) lines.push(`      hint: ${printable(fault.hint)}`);
+  const lines = [`  ${visible(place)}: ${visible(fault.message)}`];
+  if (fault.hint !== undefined) lines.push(`      hint: ${visible(fault.hint)}`);
   return lines;
 }
 
 /** Text that came from outside must not steer the terminal. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/gu, '\ufffd');
+  return text.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu,
+    '\ufffd',
+  );
 }

@@ -66,7 +66,9 @@ export function createSchema(db: Database.Database): void {
 export function assertSchema(db: Database.Database, file: string): void {
   const id = db.pragma('application_id', { simple: true });
   const tables = db
-    .prepare("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    .prepare(
+      "SELECT name, sql FROM sqlite_schema WHERE NOT (type = 'index' AND name = 'sqlite_autoindex_object_1' AND sql IS NULL)",
+    )
     .all();
   if (id === 0 && tables.length === 0) {
     throw new BoundbookError('LEDGER_DAMAGED', `${file} is a database without any table`, {
@@ -98,17 +100,21 @@ export function assertSchema(db: Database.Database, file: string): void {
   if (differing.length > 0) {
     throw new BoundbookError(
       'LEDGER_DAMAGED',
-      `${file} has other tables or triggers than a ledger: ${differing.join(', ')}`,
+      `${file} has other tables or triggers than a ledger: ${differing.slice(0, 20).join(', ')}`,
       {
         hint: 'Something other than Boundbook has changed this file. Restore it from a copy, and audit the copy.',
-        evidence: { differing },
+        evidence: { differing: differing.slice(0, 20) },
       },
     );
   }
 }
 
+/** A name may occur twice, as those of a table and of a trigger: each must be what is declared, and be there once. */
 function schemaDifferences(rows: readonly unknown[]): string[] {
-  const found = new Map((rows as { name: string; sql: string | null }[]).map(({ name, sql }) => [name, sql]));
-  const names = new Set([...found.keys(), ...Object.keys(STATEMENTS)]);
-  return [...names].filter((name) => found.get(name) !== STATEMENTS[name]).sort();
+  const found = new Map<string, (string | null)[]>(Object.keys(STATEMENTS).map((name) => [name, []]));
+  for (const { name, sql } of rows as readonly { readonly name: string; readonly sql: string | null }[]) {
+    found.set(name, [...(found.get(name) ?? []).slice(0, 1), sql]);
+  }
+  const differing = [...found].filter(([name, sql]) => sql.length !== 1 || sql[0] !== STATEMENTS[name]);
+  return differing.map(([name]) => name.slice(0, 100)).sort();
 }

@@ -14,7 +14,8 @@ import {
 } from './manifest.js';
 
 export const MANIFEST_FOLDER = 'manifests';
-const MAX_MANIFEST_BYTES = 256 * 1024 * 1024;
+/** Some hundred thousand bound files; a hostile one must not fill the memory. */
+export const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
 
 export interface StoredManifest extends IdentifiedManifest {
   /** Its name in the folder. */

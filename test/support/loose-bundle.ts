@@ -171,17 +171,22 @@ export function filesBelow(folder: string): string[] {
     .sort();
 }
 
-/** The records of a pack: digits, and bytes or the rest of a redacted record's first line. */
+/**
+ * The records of a pack: digits, and bytes or the rest of a redacted record's first line. A pack that somebody broke is
+ * read as far as its first lines are those of records.
+ */
 export function readPack(bytes: Buffer): [string, Buffer | string][] {
   const records: [string, Buffer | string][] = [];
   for (let at = 0; at < bytes.length; ) {
     const end = bytes.indexOf('\n', at);
+    if (end === -1) return records;
     const [hex = '', length = '', ...rest] = bytes.subarray(at, end).toString('latin1').split(' ');
     if (length === 'redacted') {
       records.push([hex, `redacted ${rest.join(' ')}`]);
       at = end + 1;
       continue;
     }
+    if (!/^[0-9]+$/.test(length)) return records;
     records.push([hex, bytes.subarray(end + 1, end + 1 + Number(length))]);
     at = end + 2 + Number(length);
   }

@@ -2,6 +2,7 @@ import type { Digest } from '../../core/digest.js';
 import { BoundbookError } from '../../core/errors.js';
 import { foundationsOf } from '../../manifest/closure.js';
 import { type IdentifiedManifest, parseManifest } from '../../manifest/manifest.js';
+import { MAX_MANIFEST_BYTES } from '../../manifest/workspace.js';
 import type { Findings } from '../finding.js';
 import type { BundleFiles } from './files.js';
 import { readWhole } from './region.js';
@@ -20,7 +21,7 @@ export function readManifests(files: BundleFiles, findings: Findings): ReadonlyM
   let budget = MAX_BYTES;
   for (const path of [...files.sizes.keys()].filter((one) => one.startsWith('manifests/')).sort()) {
     try {
-      const bytes = readWhole(files.open(path), budget);
+      const bytes = readWhole(files.open(path), Math.min(budget, MAX_MANIFEST_BYTES));
       budget -= bytes.length;
       const identified = parseManifest(bytes, path);
       manifests.set(identified.digest, { ...identified, path });

@@ -38,7 +38,13 @@ export class FileList {
   /** Counts one name; false when there are too many. */
   count(): boolean {
     this.#names++;
-    if (this.#names === MAX_NAMES + 1) this.stranger('', `there are more than ${MAX_NAMES} names`);
+    // Said however many strangers came before.
+    if (this.#names === MAX_NAMES + 1) {
+      this.strangers.push({
+        path: '',
+        what: `there are more than ${MAX_NAMES} names: the others were not looked at`,
+      });
+    }
     return this.#names <= MAX_NAMES;
   }
 

@@ -34,7 +34,7 @@ export function readIndex(files: BundleFiles, findings: Findings): ReadIndex {
   const bytes = readWhole(files.open(INDEX_FILE), MAX_INDEX_BYTES);
   const digest = digestOf(bytes);
   const value = parseOrFind(bytes, findings);
-  if (value === null) return { digest, index: null };
+  if (value === undefined) return { digest, index: null };
   assertFormat(value);
   const parsed = bundleIndexSchema.safeParse(value);
   if (!parsed.success) {
@@ -137,13 +137,14 @@ export function checkStatements(
   }
 }
 
-function parseOrFind(bytes: Buffer, findings: Findings): JsonValue {
+/** undefined, with a finding, for what is no JSON: null is a value, and no index. */
+function parseOrFind(bytes: Buffer, findings: Findings): JsonValue | undefined {
   try {
     return parseStrictJson(bytes, INDEX_FILE);
   } catch (error) {
     if (!(error instanceof BoundbookError)) throw error;
     findings.add({ code: 'BUNDLE_INDEX', where, message: error.message });
-    return null;
+    return undefined;
   }
 }
 
