@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import { canonicalBytes, canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
 import { isTime } from '../core/time.js';
@@ -56,8 +56,9 @@ export type Decoded =
 /** Reads the bytes of an entry strictly: canonical JSON of a declared type with a well-formed frame. Never throws. */
 export function decodeEntry(body: Buffer): Decoded {
   if (body.length > MAX_BODY_BYTES) return refused(`the body has ${body.length} bytes`);
-  if (!isUtf8(body)) return refused('the body is not UTF-8');
-  const text = body.toString('utf8');
+  const ascii = isAscii(body);
+  if (!ascii && !isUtf8(body)) return refused('the body is not UTF-8');
+  const text = ascii ? body.toString('latin1') : body.toString('utf8');
   const common = readCommonEntry(text);
   if (common !== null) return { ok: true, entry: common };
   let value: unknown;
