@@ -3911,12 +3911,11 @@ def nearly(expected):
 
 
 def revisions_of(manifest, manifests):
-    """The amendments that led to a plan, the latest first; manifests by digest, as far as they are at hand."""
-    found = []
-    while manifest is not None and manifest.value["supersedes"] is not None and manifest.value["exposure"] is not None:
-        value = manifest.value
-        before = manifests.get(value["supersedes"])
-        found.append(
+    """What the report says of the revisions: the latest amendment first, down to the first plan that is at hand."""
+    told = []
+    while manifest is not None and manifest.value["supersedes"] is not None:
+        value, before = manifest.value, manifests.get(manifest.value["supersedes"])
+        told.append(
             {
                 "revision": value["revision"],
                 "manifest": manifest.digest,
@@ -3925,86 +3924,90 @@ def revisions_of(manifest, manifests):
                 "exposure": {
                     name: value["exposure"][name] for name in ("slots_run", "settled", "unblinded", "declared")
                 },
-                "changes": None if before is None else plan_changes(before, manifest),
+                "changes": None if before is None else changes_between(before, manifest),
             }
         )
         manifest = before
-    return found
+    return told
 
 
-def plan_changes(before, after):
-    """What a revision changed, as the two manifests say."""
-    old, new = before.protocol, after.protocol
-    was, now = _declared(old["analysis"]), _declared(new["analysis"])
-    members = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+def changes_between(before, after):
+    """What a manifest changes of the one that it supersedes."""
+    older, newer = before.protocol, after.protocol
     return {
-        "slots": {
-            "before": (before.value["plan"] or {}).get("count"),
-            "after": (after.value["plan"] or {}).get("count"),
-        },
-        "dropped": _missing_parts(old, new),
-        "added": _missing_parts(new, old),
-        "analysis": {
-            "dropped": [name for name in was if name not in now],
-            "added": [name for name in now if name not in was],
-            "changed": [name for name in now if name in was and was[name] != now[name]],
-        },
-        "protocol": _in_utf16_order(members - {"boundbook", "name", "revision"}),
+        "slots": {"before": _planned_count(before), "after": _planned_count(after)},
+        "dropped": lost_parts(older, newer),
+        "added": lost_parts(newer, older),
+        "analysis": _analysis_changes(older["analysis"], newer["analysis"]),
+        "protocol": sorted(
+            (
+                name
+                for name in set(older) | set(newer)
+                if name not in ("boundbook", "name", "revision") and not _is_same(older.get(name), newer.get(name))
+            ),
+            key=_utf16_order,
+        ),
         "bindings": [
-            binding["name"]
-            for binding in after.value["bindings"]
-            if binding["name"] in before.bindings and before.bindings[binding["name"]]["digest"] != binding["digest"]
+            name
+            for name, binding in after.bindings.items()
+            if name in before.bindings and before.bindings[name]["digest"] != binding["digest"]
         ],
     }
 
 
-def _declared(analysis):
-    kinds = (("score", "scores"), ("contrast", "contrasts"), ("table", "tables"), ("decision", "decisions"))
-    return {"%s %s" % (kind, one["id"]): one for kind, name in kinds for one in analysis.get(name, [])}
+def _planned_count(manifest):
+    return None if manifest.value["plan"] is None else manifest.value["plan"]["count"]
 
 
-def _missing_parts(plan, other):
+def _is_same(value, other):
+    return canonical_json(value) == canonical_json(other)
+
+
+def _analysis_changes(older, newer):
+    """Declared parts by id: what is gone, what is new, what says something else."""
+    changes = {"dropped": [], "added": [], "changed": []}
+    for kind in ("score", "contrast", "table", "decision"):
+        was, now = ({part["id"]: part for part in side.get(kind + "s", [])} for side in (older, newer))
+        changes["dropped"] += ["%s %s" % (kind, name) for name in was if name not in now]
+        changes["added"] += ["%s %s" % (kind, name) for name in now if name not in was]
+        changes["changed"] += [
+            "%s %s" % (kind, name) for name in now if name in was and not _is_same(was[name], now[name])
+        ]
+    return changes
+
+
+def lost_parts(protocol, other):
+    """Parts of a protocol that another one has not, each with the slots that this protocol has in it."""
     parts = []
-    for name in _in_utf16_order(plan["queues"]):
-        own, others = _shape(plan, name), _shape(other, name)
-        if others is None:
-            parts.append({"kind": "queue", "queue": name, "name": "", "slots": _shape_size(own)})
-        else:
-            parts += [{"queue": name, **part} for part in _missing_in_queue(own, others)]
-    return parts
+    for name in sorted(protocol["queues"], key=_utf16_order):
+        queue, kept = protocol["queues"][name], other["queues"].get(name)
+        tasks, reps = protocol["task_sets"][queue["tasks"]]["count"], queue["reps"]
+        weights = {arm: training_seeds(protocol, arm) for arm in queue["arms"]}
+        models, evaluations = sum(len(seeds) for seeds in weights.values()), evaluation_seeds(queue)
 
+        def add(kind, label, slots, name=name):
+            parts.append({"kind": kind, "queue": name, "name": label, "slots": slots})
 
-def _shape(plan, name):
-    queue = plan["queues"].get(name)
-    if queue is None:
-        return None
-    arms = {arm: training_seeds(plan, arm) for arm in _in_utf16_order(queue["arms"])}
-    tasks = plan["task_sets"][queue["tasks"]]["count"]
-    return {"tasks": tasks, "reps": queue["reps"], "seeds": evaluation_seeds(queue), "arms": arms}
-
-
-def _shape_size(shape):
-    return sum(map(len, shape["arms"].values())) * shape["tasks"] * shape["reps"] * len(shape["seeds"])
-
-
-def _missing_in_queue(own, others):
-    each, size = own["tasks"] * own["reps"] * len(own["seeds"]), _shape_size(own)
-    for arm, seeds in own["arms"].items():
-        kept = others["arms"].get(arm)
         if kept is None:
-            yield {"kind": "arm", "name": arm, "slots": each * len(seeds)}
-        else:
-            for seed in seeds:
-                if seed not in kept:
-                    label = "null" if seed is None else "%d" % seed
-                    yield {"kind": "training_seed", "name": "%s@%s" % (arm, label), "slots": each}
-    for seed in own["seeds"]:
-        if seed not in others["seeds"]:
-            yield {"kind": "evaluation_seed", "name": "%d" % seed, "slots": size // len(own["seeds"])}
-    for kind in ("reps", "tasks"):
-        more, less = own[kind], others[kind]
-        if more > less:
-            yield {"kind": kind, "name": "%d to %d" % (more, less), "slots": size // more * (more - less)}
+            add("queue", "", tasks * reps * models * len(evaluations))
+            continue
+        for arm in sorted(weights, key=_utf16_order):
+            each = tasks * reps * len(evaluations)
+            if arm not in kept["arms"]:
+                add("arm", arm, each * len(weights[arm]))
+                continue
+            for seed in weights[arm]:
+                if seed not in training_seeds(other, arm):
+                    add("training_seed", "%s@%s" % (arm, "null" if seed is None else seed), each)
+        for seed in evaluations:
+            if seed not in evaluation_seeds(kept):
+                add("evaluation_seed", str(seed), tasks * reps * models)
+        if reps > kept["reps"]:
+            add("reps", "%d to %d" % (reps, kept["reps"]), tasks * (reps - kept["reps"]) * models * len(evaluations))
+        fewer = other["task_sets"][kept["tasks"]]["count"]
+        if tasks > fewer:
+            add("tasks", "%d to %d" % (tasks, fewer), (tasks - fewer) * reps * models * len(evaluations))
+    return parts
 
 
 class ReportBuilder:

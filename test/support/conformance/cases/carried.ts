@@ -2,10 +2,92 @@ import { canonicalBytes, canonicalText } from '../../../../src/core/canonical-js
 import { hexOf } from '../../../../src/core/digest.js';
 import { CompactRange, leafHash } from '../../../../src/ledger/merkle.js';
 import type { Loose, LooseBundle, LoosePart } from '../../loose-bundle.js';
-import { type Case, chainAnew, copyOf } from '../case.js';
+import { type Case, chainAnew, copyOf, editReport } from '../case.js';
 
 /** P22: chains of revisions, slots that were given up, and verdicts that a plan asks for. */
 export const CARRIED: readonly Case[] = [
+  reported(
+    'amended_reported',
+    'amended-reported',
+    'P22: narrowed before unblinding; the report tells what was given up',
+  ),
+  reported(
+    'amended_post_hoc',
+    'amended-post-hoc',
+    'P22: narrowed with open outcomes; the report says post hoc, and nothing is confirmatory',
+  ),
+  reported(
+    'amended_reported',
+    'amended-report-hides-the-revision_fail',
+    'P22: the report does not say that the plan was amended',
+    (report) => {
+      Object.assign(report, { amendment: null, revisions: [] });
+    },
+  ),
+  reported(
+    'amended_post_hoc',
+    'post-hoc-called-before-unblinding_fail',
+    'P22: outcomes were known, and the report says that they were not',
+    (report) => {
+      report.amendment = 'before unblinding';
+    },
+  ),
+  reported(
+    'amended_post_hoc',
+    'post-hoc-still-confirmatory_fail',
+    'P22: nothing is demoted although outcomes were known',
+    (report) => {
+      report.demoted = report.demoted.filter((reason) => reason !== 'post hoc');
+    },
+  ),
+  reported(
+    'amended_post_hoc',
+    'post-hoc-exposure-hidden_fail',
+    'P22: the exposure in the report is not that of the manifest',
+    (report) => {
+      for (const { exposure } of report.revisions) exposure.unblinded = false;
+    },
+  ),
+  reported(
+    'amended_reported',
+    'amended-report-hides-what-was-dropped_fail',
+    'P22: the queue that was given up is not named',
+    (report) => {
+      for (const { changes } of report.revisions) changes.dropped = [];
+    },
+  ),
+  reported(
+    'amended_post_hoc',
+    'amended-report-hides-a-change-of-the-analysis_fail',
+    'P22: a changed part of the protocol is not named',
+    (report) => {
+      for (const { changes } of report.revisions) changes.protocol = changes.protocol.slice(1);
+    },
+  ),
+  reported(
+    'amended_reported',
+    'amended-report-with-another-reason_fail',
+    'P22: the reason is the manifest’s',
+    (report) => {
+      for (const revision of report.revisions) revision.reason = 'no reason';
+    },
+  ),
+  reported(
+    'amended_reported',
+    'amended-report-counts-fewer-slots-before_fail',
+    'P22: the plan before had more slots',
+    (report) => {
+      for (const { changes } of report.revisions) changes.slots.before -= 1;
+    },
+  ),
+  reported(
+    'amended_reported',
+    'amended-report-forgets-carried-attempts_fail',
+    'P22: attempts of carried slots are told',
+    (report) => {
+      report.carried.attempts -= 1;
+    },
+  ),
   {
     name: 'amended-miscounts-what-it-gave-up_fail',
     why: 'P22: fewer closed slots were given up than the new plan leaves out',
@@ -137,6 +219,30 @@ export const CARRIED: readonly Case[] = [
 ];
 
 type Value = Record<string, unknown>;
+
+interface Revisions {
+  amendment: string | null;
+  demoted: string[];
+  revisions: { reason: string; exposure: { unblinded: boolean }; changes: Changes }[];
+  carried: { attempts: number };
+}
+
+interface Changes {
+  dropped: unknown[];
+  slots: { before: number };
+  analysis: { changed: string[] };
+  protocol: string[];
+}
+
+function reported(
+  base: 'amended_reported' | 'amended_post_hoc',
+  name: string,
+  why: string,
+  edit?: (report: Revisions) => void,
+): Case {
+  if (edit === undefined) return { name, why, base };
+  return { name, why, base, edit: (bundle) => editReport(bundle, edit as (report: never) => void) };
+}
 
 function carriesOf(bundle: LooseBundle): Record<string, unknown> {
   return bundle.find('ledger.opened').carries as Record<string, unknown>;
