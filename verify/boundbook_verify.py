@@ -15,6 +15,7 @@ import base64
 import binascii
 import datetime
 import hashlib
+import hmac
 import json
 import math
 import operator
@@ -677,6 +678,7 @@ def by_member(name, forms):
 HEX32 = text(pattern="[0-9a-f]{32}")
 HEX64 = text(pattern="[0-9a-f]{64}")
 DIGEST = text(pattern="sha256:[0-9a-f]{64}")
+_ALIAS = text(pattern="[0-9a-f]{16}")
 TIME = text(pattern="[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z")
 COUNT = integer(0)
 SECONDS = number(0)
@@ -2511,6 +2513,35 @@ _ENTRY_FORMS = {
         slots=members({"count": integer(1), "digest": DIGEST}),
     ),
     "amended": _entry("amended", successor=DIGEST, revision=integer(1), reason=text(1, 4000)),
+    "adjudication.opened": _entry(
+        "adjudication.opened",
+        round=HEX32,
+        commitment=DIGEST,
+        items=integer(1),
+        duplicates=integer(0),
+        revises=boolean,
+    ),
+    "verdict.committed": _entry("verdict.committed", round=HEX32, alias=_ALIAS, commitment=DIGEST),
+    "adjudication.revealed": _entry("adjudication.revealed", round=HEX32, secret=HEX64),
+    "verdict.opened": _entry(
+        "verdict.opened",
+        round=HEX32,
+        alias=_ALIAS,
+        attempt=HEX32,
+        slot=HEX32,
+        copy=integer(0, 1),
+        verdict=one_of(*ATTRIBUTIONS),
+        reason=text(1, 4000),
+        nonce=HEX64,
+    ),
+    "adjudication.closed": _entry(
+        "adjudication.closed",
+        round=HEX32,
+        verdicts=integer(0),
+        pairs=integer(0),
+        agreeing=integer(0),
+        abandoned=nullable(text(1, 1000)),
+    ),
 }
 ENTRY_FORM = by_member("type", _ENTRY_FORMS)
 
@@ -2978,6 +3009,55 @@ def awaits_verdict(slot):
     return slot.state == "unresolved" and slot.reason == "undetermined" and slot.by == "rule"
 
 
+def is_judgeable(slot, revises=True):
+    """Whether an adjudicator may give a verdict, for the first time or again."""
+    if awaits_verdict(slot):
+        return True
+    return revises and slot.by == "adjudicator" and slot.state in ("unresolved", "attributed", "settled")
+
+
+def put_items(secret, attempts, duplicates):
+    """What each alias of a round stands for: (attempt, copy)."""
+
+    def derive(*parts):
+        return hmac.new(bytes.fromhex(secret), canonical_json(list(parts)), hashlib.sha256).hexdigest()
+
+    twice = sorted(attempts, key=lambda attempt: derive("duplicate", attempt))[:duplicates]
+    put = [(attempt, 0) for attempt in attempts] + [(attempt, 1) for attempt in twice]
+    return {derive("alias", attempt, copy)[:16]: (attempt, copy) for attempt, copy in put}
+
+
+class Round:
+    """A round of adjudication that is not closed yet."""
+
+    def __init__(self, entry, items):
+        self.name = entry["round"]
+        self.commitment = entry["commitment"]
+        self.duplicates = entry["duplicates"]
+        self.items = items
+        self.committed = {}
+        self.put = None
+        self.opened = {}
+        self.applied = set()
+        self.moot = set()
+
+    def counting(self):
+        """The verdict and reason that count for each attempt: of two copies, those that were committed first."""
+        found = {}
+        for alias in self.committed:
+            if alias in self.opened:
+                found.setdefault(self.put[alias][0], self.opened[alias])
+        return found
+
+    def agreement(self):
+        """Items of which both copies were judged, and how many of them alike."""
+        verdicts = {}
+        for alias, (verdict, _) in self.opened.items():
+            verdicts.setdefault(self.put[alias][0], []).append(verdict)
+        pairs = [both for both in verdicts.values() if len(both) == 2]
+        return len(pairs), sum(first == second for first, second in pairs)
+
+
 class Tally:
     """What a report counts."""
 
@@ -3047,6 +3127,8 @@ class LedgerAudit:
         self._selections = {}
         self._timestamps = set()
         self._mentioned = 0
+        self._round = None
+        self._rounds = set()
         self._handlers = {
             "ledger.opened": self._ledger_opened,
             "slot.carried": self._slot_carried,
@@ -3066,6 +3148,11 @@ class LedgerAudit:
             "checkpoint": self._checkpoint,
             "deviation.noted": self._deviation_noted,
             "amended": self._amend,
+            "adjudication.opened": self._round_opened,
+            "verdict.committed": self._verdict_committed,
+            "adjudication.revealed": self._round_revealed,
+            "verdict.opened": self._verdict_opened,
+            "adjudication.closed": self._round_closed,
         }
 
     @property
@@ -3405,11 +3492,14 @@ class LedgerAudit:
         require(entry["late"] == (self.unblinded is not None), "late is what comes after unblinding, and nothing else")
         if not entry["late"]:
             self._require_open()
+        self._require_verdict(entry)
         if slot is None:
             return
         waiting = slot.state == "unresolved" and slot.reason == "undetermined" and slot.by != "carried"
         own = slot.by == "adjudicator" and slot.state in ("unresolved", "attributed", "settled")
         require((waiting or own) and entry["attempt"] == slot.attempt, "nothing here waits for a verdict")
+        if self._round is not None:
+            self._round.applied.add(entry["attempt"])
         if entry["late"]:
             return
         if slot.closed:
@@ -3417,6 +3507,84 @@ class LedgerAudit:
         slot.state, slot.attribution, slot.by, slot.finished = "attributed", entry["attribution"], "adjudicator", True
         slot.value = slot.reason = None
         self.tally.attribute(slot, entry["attribution"])
+
+    # rounds of adjudication
+
+    def _judgeable(self, revises):
+        """Attempts that may be judged now, and the ids of their slots."""
+        if self.sealed_by is not None and self.unblinded is None:
+            return {}
+        return {slot.attempt: raw.hex() for raw, slot in self.slots.items() if is_judgeable(slot, revises)}
+
+    def _round_of(self, entry):
+        require(self._round is not None and self._round.name == entry["round"], "this round is not open")
+        return self._round
+
+    def _round_opened(self, entry):
+        require(self._round is None, "another round is open")
+        require(entry["round"] not in self._rounds, "this round was held before")
+        require(self.sealed_by is None or self.unblinded is not None, "the plan was amended")
+        items = self._judgeable(entry["revises"])
+        require(self.plan is None or len(items) == entry["items"], "not the number of slots that wait for a verdict")
+        require(entry["duplicates"] <= entry["items"], "more duplicates than items")
+        self._round = Round(entry, items)
+
+    def _verdict_committed(self, entry):
+        of = self._round_of(entry)
+        require(of.put is None, "a verdict after the aliases were revealed")
+        require(entry["alias"] not in of.committed, "a verdict on this alias was committed before")
+        room = self.plan is None or len(of.committed) < len(of.items) + of.duplicates
+        require(room, "more verdicts than items")
+        of.committed[entry["alias"]] = entry["commitment"]
+
+    def _round_revealed(self, entry):
+        of = self._round_of(entry)
+        require(of.put is None, "it was revealed before")
+        committed = digest_of(canonical_json(["adjudication", of.name, entry["secret"]]))
+        require(committed == of.commitment, "not the secret that the round was opened with")
+        put = put_items(entry["secret"], list(of.items), of.duplicates)
+        require(self.plan is None or all(alias in put for alias in of.committed), "a verdict on what is no item")
+        of.put = put
+        of.moot = set(of.items) - set(self._judgeable(True))
+
+    def _verdict_opened(self, entry):
+        of = self._round_of(entry)
+        require(of.put is not None, "the aliases are not revealed yet")
+        alias = entry["alias"]
+        require(alias in of.committed, "no verdict was committed on this alias")
+        require(alias not in of.opened, "it was opened before")
+        if self.plan is None:
+            of.put[alias] = (entry["attempt"], entry["copy"])
+        else:
+            require(of.put[alias] == (entry["attempt"], entry["copy"]), "the alias stands for another attempt")
+            require(of.items[entry["attempt"]] == entry["slot"], "the attempt is of another slot")
+        said = ["verdict", of.name, alias, entry["verdict"], entry["reason"], entry["nonce"]]
+        require(digest_of(canonical_json(said)) == of.committed[alias], "not the verdict that was committed")
+        of.opened[alias] = (entry["verdict"], entry["reason"])
+
+    def _require_verdict(self, entry):
+        """From the first round on, an adjudicator's attribution is what an opened verdict says."""
+        if self._round is None and not self._rounds:
+            return
+        counting = {} if self._round is None else self._round.counting()
+        require(entry["attempt"] in counting, "no opened verdict stands behind it")
+        require(entry["attempt"] not in self._round.applied, "the verdict was applied before")
+        said = (entry["attribution"], entry["reason"])
+        require(counting[entry["attempt"]] == said, "it says something else than the verdict that counts")
+
+    def _round_closed(self, entry):
+        of = self._round_of(entry)
+        if entry["abandoned"] is None:
+            require(of.put is not None, "the aliases were never revealed")
+            require(len(of.opened) == len(of.committed), "committed verdicts were not opened")
+            left = set(of.counting()) - of.moot - of.applied
+            require(self.plan is None or not left, "verdicts that count were not applied")
+        else:
+            require(of.put is None, "its aliases were revealed: it is closed, not abandoned")
+        counts = (entry["verdicts"], entry["pairs"], entry["agreeing"])
+        require(counts == (len(of.opened),) + of.agreement(), "not the counts of the round")
+        self._rounds.add(of.name)
+        self._round = None
 
     def _slot_settled(self, entry):
         self._require_open()
@@ -3500,6 +3668,7 @@ class LedgerAudit:
         if not entry["partial"]:
             require(self.sealed_by is None, "the plan was amended")
             require(settled + unresolved == len(self.slots), "an attempt is open")
+            require(self._round is None, "a round of adjudication is open")
             if self.protocol["attempts"].get("adjudication") == "required":
                 require(not any(map(awaits_verdict, self.slots.values())), "a slot waits for its adjudication")
             for name, queue in self.protocol["queues"].items():

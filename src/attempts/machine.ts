@@ -62,7 +62,7 @@ export type SettlementBasis =
 export type UnresolvedReason = 'undetermined' | 'limit_reached';
 
 /** The last failure of a slot and what became of it. */
-interface FailureRecord {
+export interface FailureRecord {
   readonly attempt: string;
   readonly stage: 'generate' | 'grade';
   readonly signals: FailureSignals | null;
@@ -393,13 +393,18 @@ function attributed(
  * The failure that an adjudicator may judge (P14): one that no rule could attribute, or one judged by an
  * adjudicator before. A slot at the retry limit whose failure a rule attributed stays unresolved (P15).
  */
-function adjudicable(state: SlotState): FailureRecord | null {
+export function adjudicable(state: SlotState): FailureRecord | null {
   if (state.phase === 'unresolved') {
     return state.reason === 'undetermined' || state.by === 'adjudicator' ? failureOf(state) : null;
   }
   if (state.phase === 'attributed' && state.by === 'adjudicator') return failureOf(state);
   if (state.phase === 'settled' && state.by === 'adjudicator') return state.failure;
   return null;
+}
+
+/** Whether no rule could attribute a slot's failure and no adjudicator has judged it yet. */
+export function awaitsVerdict(state: SlotState): boolean {
+  return state.phase === 'unresolved' && state.reason === 'undetermined' && state.by === 'rule';
 }
 
 function settled(

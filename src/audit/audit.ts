@@ -1,6 +1,7 @@
 import type { Trust } from '../ledger/trust.js';
 import type { WitnessPolicy } from '../ledger/witness-policy.js';
 import type { VerifierKey } from '../signing/keys.js';
+import { adjudicationChecked, adjudicationRemarks } from './adjudication-lines.js';
 import { type AttestationVerdict, auditAttestations } from './attestation-audit.js';
 import { openBundleSource } from './bundle/bundle-source.js';
 import { type DisclosedContents, Disclosure } from './bundle/disclosure.js';
@@ -208,13 +209,19 @@ function conclude(
     omitted: findings.omitted,
     checked: [
       ...checkedLines(circumstances, extent.objects),
+      ...(ledger.fold === null ? [] : adjudicationChecked(ledger.fold)),
       ...extent.reports,
       ...extent.succession.checked,
       ...extent.beside.checked,
       ...extent.attested.checked,
       ...extent.claimed.checked,
     ],
-    remarks: [...remarkLines(ledger), ...extent.succession.remarks, ...extent.beside.remarks],
+    remarks: [
+      ...remarkLines(ledger),
+      ...(ledger.fold === null ? [] : adjudicationRemarks(ledger.fold, manifest?.exposure ?? null)),
+      ...extent.succession.remarks,
+      ...extent.beside.remarks,
+    ],
     order: [...orderLines(ledger), ...extent.attested.order, ...extent.committed.order],
     times: extent.attested.times,
     notChecked: [

@@ -253,6 +253,7 @@ function showsOutcome(entry: Entry): boolean {
   return (
     entry.type === 'slot.settled' ||
     entry.type === 'attribution.recorded' ||
+    entry.type === 'verdict.opened' ||
     (entry.type === 'stage.finished' && entry.result.kind !== 'candidate')
   );
 }

@@ -50,6 +50,10 @@ const basis = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('model_failure'), attempt: hex32 }),
 ]);
 
+const hex64 = z.string().regex(/^[0-9a-f]{64}$/);
+const alias = z.string().regex(/^[0-9a-f]{16}$/);
+const attribution = z.enum(['infrastructure', 'model', 'undetermined']);
+
 const unresolvedReason = z.enum(['undetermined', 'limit_reached']);
 
 /** The state of a ledger after its first `size` entries. */
@@ -221,7 +225,7 @@ const drafts = {
     type: z.literal('attribution.recorded'),
     attempt: hex32,
     slot: hex32,
-    attribution: z.enum(['infrastructure', 'model', 'undetermined']),
+    attribution,
     by: z.enum(['rule', 'adjudicator']),
     rule: z.string().nullable(),
     late: z.boolean(),
@@ -289,6 +293,51 @@ const drafts = {
     revision: z.int().min(1),
     reason: z.string().min(1).max(4000),
   }),
+  /** P14: verdicts are given under aliases from here on. */
+  'adjudication.opened': z.strictObject({
+    type: z.literal('adjudication.opened'),
+    round: hex32,
+    commitment: digest.describe('to the secret from which aliases, order and duplicates follow'),
+    items: z.int().min(1).describe('slots that wait for a verdict'),
+    duplicates: z.int().min(0).describe('how many of them are put twice'),
+    revises: z.boolean().describe('whether slots that an adjudicator judged before are among them'),
+  }),
+  'verdict.committed': z.strictObject({
+    type: z.literal('verdict.committed'),
+    round: hex32,
+    alias,
+    commitment: digest.describe('to verdict, reason and nonce'),
+  }),
+  /** No verdict is given any more: the secret shows whose the aliases are. */
+  'adjudication.revealed': z.strictObject({
+    type: z.literal('adjudication.revealed'),
+    round: hex32,
+    secret: hex64,
+  }),
+  'verdict.opened': z.strictObject({
+    type: z.literal('verdict.opened'),
+    round: hex32,
+    alias,
+    attempt: hex32,
+    slot: hex32,
+    copy: z.int().min(0).max(1).describe('1 for the duplicate of an item'),
+    verdict: attribution,
+    reason: z.string().min(1).max(4000),
+    nonce: hex64,
+  }),
+  'adjudication.closed': z.strictObject({
+    type: z.literal('adjudication.closed'),
+    round: hex32,
+    verdicts: z.int().min(0).describe('verdicts that were opened'),
+    pairs: z.int().min(0).describe('items of which both copies were judged'),
+    agreeing: z.int().min(0).describe('pairs with the same verdict: the intra-rater figure'),
+    abandoned: z
+      .string()
+      .min(1)
+      .max(1000)
+      .nullable()
+      .describe('why commitments were never opened; null when all of them were'),
+  }),
 } as const;
 
 export const entryDraftSchema = z.discriminatedUnion('type', [
@@ -310,6 +359,11 @@ export const entryDraftSchema = z.discriminatedUnion('type', [
   drafts['deviation.noted'],
   drafts.amended,
   drafts['slot.carried'],
+  drafts['adjudication.opened'],
+  drafts['verdict.committed'],
+  drafts['adjudication.revealed'],
+  drafts['verdict.opened'],
+  drafts['adjudication.closed'],
 ]);
 
 /** What a writer hands to the store. */

@@ -1,5 +1,6 @@
 import type { AttemptKind, Violation } from '../attempts/machine.js';
 import type { Attribution } from '../attempts/rules.js';
+import { AdjudicationBook, type AdjudicationSnapshot, type RoundSetting } from './adjudications.js';
 import { CheckpointBook, type CheckpointBookSnapshot } from './checkpoint-book.js';
 import { type Obstacle, obstacles } from './completeness.js';
 import { type Entry, type EntryOf, toSlotEvent } from './entries.js';
@@ -48,6 +49,7 @@ export interface FoldSnapshot {
   readonly slots: SlotBookSnapshot;
   readonly sessions: SessionBookSnapshot;
   readonly checkpoints: CheckpointBookSnapshot;
+  readonly adjudications: AdjudicationSnapshot;
   readonly attempts: Readonly<Record<AttemptKind, number>>;
   readonly attributions: Readonly<Record<Attribution, number>>;
   readonly deviations: readonly Deviation[];
@@ -75,6 +77,7 @@ export class LedgerFold {
   readonly slots: SlotBook;
   readonly sessions = new SessionBook();
   readonly checkpoints = new CheckpointBook();
+  readonly adjudications = new AdjudicationBook();
   readonly #attempts: Record<AttemptKind, number> = { first: 0, replacement: 0, regrade: 0 };
   readonly #attributions: Record<Attribution, number> = { infrastructure: 0, model: 0, undetermined: 0 };
   readonly #deviations: Deviation[] = [];
@@ -101,6 +104,7 @@ export class LedgerFold {
       slots: this.slots.snapshot(),
       sessions: this.sessions.snapshot(),
       checkpoints: this.checkpoints.snapshot(),
+      adjudications: this.adjudications.snapshot(),
       attempts: this.#attempts,
       attributions: this.#attributions,
       deviations: this.#deviations,
@@ -122,6 +126,7 @@ export class LedgerFold {
     this.slots.restore(state.slots, live);
     this.sessions.restore(state.sessions);
     this.checkpoints.restore(state.checkpoints);
+    this.adjudications.restore(state.adjudications);
     Object.assign(this.#attempts, state.attempts);
     Object.assign(this.#attributions, state.attributions);
     this.#deviations.push(...state.deviations);
@@ -184,7 +189,9 @@ export class LedgerFold {
 
   /** Why outcomes may not be read as those of a complete plan; empty when they may be. */
   obstacles(): readonly Obstacle[] {
-    return obstacles({ slots: this.slots, protocol: this.context.protocol, amended: this.#amended });
+    const { slots, adjudications } = this;
+    const round = adjudications.open?.round ?? null;
+    return obstacles({ slots, protocol: this.context.protocol, amended: this.#amended, round });
   }
 
   /** Attempts started when outcomes could be read already: exploratory, like all that rests on them (P22). */
@@ -291,6 +298,16 @@ export class LedgerFold {
         return this.#start(entry);
       case 'checkpoint':
         return this.checkpoints.take(entry);
+      case 'adjudication.opened':
+        return this.adjudications.begin(entry, this.#roundSetting());
+      case 'verdict.committed':
+        return this.adjudications.commit(entry);
+      case 'adjudication.revealed':
+        return this.adjudications.reveal(entry, this.#roundSetting());
+      case 'verdict.opened':
+        return this.adjudications.openVerdict(entry);
+      case 'adjudication.closed':
+        return this.adjudications.close(entry, this.#roundSetting());
       default:
         return this.#proceed(entry);
     }
@@ -320,6 +337,14 @@ export class LedgerFold {
     this.#isHead = false;
     this.#reopened.push(entry);
     return null;
+  }
+
+  #roundSetting(): RoundSetting {
+    return {
+      isAmended: this.#amended !== null,
+      isUnblinded: this.#unblinded !== null,
+      judgeable: (revises) => [...this.slots.judgeable(revises)],
+    };
   }
 
   #foreign(manifest: string): Violation | null {
@@ -398,7 +423,10 @@ export class LedgerFold {
     const session = this.slots.sessionOf(named.slot);
     const violation = this.#forbidden(entry) ?? this.slots.proceed(named.slot, entry, named.event);
     if (violation !== null) return violation;
-    if (entry.type === 'attribution.recorded') this.#attributions[entry.attribution]++;
+    if (entry.type === 'attribution.recorded') {
+      this.#attributions[entry.attribution]++;
+      if (entry.by === 'adjudicator') this.adjudications.applied(entry);
+    }
     if (entry.type === 'attempt.recovered') this.#recovered++;
     else if (entry.type !== 'attribution.recorded' || entry.by === 'rule')
       this.sessions.touch(session, entry);
@@ -411,9 +439,9 @@ export class LedgerFold {
       if (entry.reason === null) return forbid('P14', 'an adjudicator gives a reason');
       if (entry.late !== (this.#unblinded !== null))
         return forbid('P14', 'late means: recorded after unblinding');
-      return this.#amended === null || entry.late
-        ? null
-        : forbid('P22', 'the plan was amended: its outcomes were carried as they are');
+      if (this.#amended !== null && !entry.late)
+        return forbid('P22', 'the plan was amended: its outcomes were carried as they are');
+      return this.adjudications.attributionFault(entry);
     }
     if (entry.type === 'attribution.recorded' && entry.late)
       return forbid('P14', 'only an adjudicator can be late');

@@ -1,5 +1,7 @@
 import {
+  adjudicable,
   attemptId,
+  awaitsVerdict,
   PLANNED,
   type SlotEvent,
   type SlotRules,
@@ -238,6 +240,18 @@ export class SlotBook {
     for (const [slot, { index, state }] of this.#live) {
       const key = state.phase === 'unresolved' ? this.#index.keyAt(index) : null;
       if (key !== null) yield { slot, key, state };
+    }
+  }
+
+  /**
+   * Failed attempts on which an adjudicator may give a verdict, in the order in which their slots were started.
+   *
+   * @param revises whether those that an adjudicator judged before are among them
+   */
+  *judgeable(revises: boolean): Generator<{ readonly slot: string; readonly attempt: string }> {
+    for (const [slot, { state }] of this.#live) {
+      const failure = revises || awaitsVerdict(state) ? adjudicable(state) : null;
+      if (failure !== null) yield { slot, attempt: failure.attempt };
     }
   }
 

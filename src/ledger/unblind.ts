@@ -136,7 +136,8 @@ function bindingObstacles({ execution_ready, pending }: Manifest): readonly Obst
 const REMEDIES: Readonly<Record<Obstacle['kind'], string>> = {
   bindings: 'Bind what is missing with `boundbook bind`, and run the plan.',
   slots: 'Let `boundbook run` finish; `boundbook run --limit 0` finishes what was started.',
-  adjudication: "An adjudicator's verdict closes an undetermined slot.",
+  adjudication: 'An adjudicator closes undetermined slots with `boundbook adjudicate`.',
+  round: '`boundbook adjudicate --close` applies the verdicts of the round.',
   superseded: 'A plan that was amended is never complete again.',
 };
 const PARTIAL = '--partial unblinds now, and marks all that follows as exploratory.';

@@ -229,7 +229,7 @@ describe('unblind', () => {
     await expect(run(unblind, root)).rejects.toMatchObject({
       code: 'UNBLIND_TOO_EARLY',
       hint: expect.stringMatching(
-        /^An adjudicator's verdict closes an undetermined slot. --partial/,
+        /^An adjudicator closes undetermined slots with `boundbook adjudicate`. --partial/,
       ) as string,
       faults: [
         {

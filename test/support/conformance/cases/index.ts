@@ -1,4 +1,5 @@
 import type { Case } from '../case.js';
+import { ADJUDICATION } from './adjudication.js';
 import { AMENDMENTS } from './amendments.js';
 import { APPEND_ONLY } from './append-only.js';
 import { ATTRIBUTION } from './attribution.js';
@@ -20,6 +21,7 @@ export const CASES: readonly Case[] = [
   ...SETTLEMENT,
   ...APPEND_ONLY,
   ...ATTRIBUTION,
+  ...ADJUDICATION,
   ...RESULTS,
   ...OBJECTS,
   ...BUNDLE,
