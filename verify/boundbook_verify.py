@@ -1032,7 +1032,7 @@ def check_references(protocol):
 # Manifests (docs/formats/manifest.md)
 # ---------------------------------------------------------------------------------------------------------------
 
-MAX_MANIFEST_SIZE = 256 * 2**20
+MAX_MANIFEST_SIZE = 64 * 2**20
 MANIFEST_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}\\.r[0-9]+\\.[0-9a-f]{12}\\.json")
 _BOUND_FILE = {"kind": one_of("file"), "name": text(1), "path": text(1), "size": COUNT, "digest": DIGEST}
 _BOUND_TREE = {
@@ -5411,6 +5411,37 @@ class BundleAudit:
             self._find("BUNDLE_INDEX", "bundle.json", "/ledger is not the head of the ledger")
 
 
+# docs/formats/ledger.md, "Ledger file"
+_LEDGER_SCHEMA = {
+    "entry": """CREATE TABLE entry (
+  seq INTEGER PRIMARY KEY CHECK (seq >= 0),
+  prev BLOB CHECK (prev IS NULL OR length(prev) = 32),
+  leaf BLOB NOT NULL CHECK (length(leaf) = 32),
+  body BLOB NOT NULL CHECK (length(body) <= 60000)
+) STRICT""",
+    "entry_insert": """CREATE TRIGGER entry_insert BEFORE INSERT ON entry
+WHEN NEW.seq IS NOT (SELECT coalesce(max(seq) + 1, 0) FROM entry)
+  OR NEW.prev IS NOT (SELECT leaf FROM entry ORDER BY seq DESC LIMIT 1)
+BEGIN SELECT RAISE(ABORT, 'the ledger takes the next entry only'); END""",
+    "entry_update": """CREATE TRIGGER entry_update BEFORE UPDATE ON entry
+BEGIN SELECT RAISE(ABORT, 'an entry is never changed'); END""",
+    "entry_delete": """CREATE TRIGGER entry_delete BEFORE DELETE ON entry
+BEGIN SELECT RAISE(ABORT, 'an entry is never removed'); END""",
+    "object": """CREATE TABLE object (
+  digest BLOB NOT NULL PRIMARY KEY CHECK (length(digest) = 32),
+  bytes BLOB NOT NULL CHECK (length(bytes) <= 16384)
+) STRICT""",
+    "object_insert": """CREATE TRIGGER object_insert BEFORE INSERT ON object
+WHEN EXISTS (SELECT 1 FROM object WHERE digest = NEW.digest)
+  OR EXISTS (SELECT 1 FROM object WHERE rowid = NEW.rowid)
+BEGIN SELECT RAISE(ABORT, 'an object is never replaced'); END""",
+    "object_update": """CREATE TRIGGER object_update BEFORE UPDATE ON object
+BEGIN SELECT RAISE(ABORT, 'an object is never changed'); END""",
+    "object_delete": """CREATE TRIGGER object_delete BEFORE DELETE ON object
+BEGIN SELECT RAISE(ABORT, 'an object is never removed'); END""",
+}
+
+
 class LedgerCopy:
     """ledger/ledger.sqlite, held against the entries row by row."""
 
@@ -5445,9 +5476,17 @@ class LedgerCopy:
         self._connection = sqlite3.connect("file:%s?mode=ro&immutable=1" % path, uri=True)
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON", "mmap_size = 0"):
             self._connection.execute("PRAGMA " + pragma)
-        tables = dict(self._connection.execute("SELECT name, type FROM sqlite_master WHERE name IN ('entry', 'object')"))
-        if tables != {"entry": "table", "object": "table"}:
-            raise Refusal("without the tables of a ledger")
+        application, version = (
+            self._connection.execute("PRAGMA " + name).fetchone()[0] for name in ("application_id", "user_version")
+        )
+        if (application, version) != (0x42424F4B, 1):
+            raise Refusal("of another program or version")
+        found = self._connection.execute(
+            "SELECT name, sql FROM sqlite_master"
+            " WHERE NOT (type = 'index' AND name = 'sqlite_autoindex_object_1' AND sql IS NULL) LIMIT 100"
+        ).fetchall()
+        if sorted(found, key=repr) != sorted(_LEDGER_SCHEMA.items(), key=repr):
+            raise Refusal("with other tables or triggers than a ledger")
         if self._connection.execute("SELECT 1 FROM object LIMIT 1").fetchone() is not None:
             raise Refusal("with objects")
         self._rows = self._connection.execute("SELECT seq, prev, leaf, body FROM entry ORDER BY seq")

@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { canonicalText } from '../../../../src/core/canonical-json.js';
 import { reindex } from '../../loose-bundle.js';
 import type { Case } from '../case.js';
@@ -46,6 +47,11 @@ export const BUNDLE: readonly Case[] = [
     after: index((value) => {
       value.files['../why'] = { size: 1, digest: `sha256:${'a'.repeat(64)}` };
     }),
+  },
+  {
+    name: 'index-is-null_fail',
+    why: 'the index is null',
+    after: (folder) => writeFileSync(join(folder, 'bundle.json'), 'null'),
   },
   {
     name: 'index-of-another-format_fail',
@@ -99,6 +105,23 @@ export const BUNDLE: readonly Case[] = [
       const at = bytes.indexOf('"outcome":"report"');
       bytes.write('"outcome":"failur"', at);
       writeFileSync(path, bytes);
+      reindex(folder);
+    },
+  },
+  {
+    name: 'database-with-a-trigger_fail',
+    why: 'the database of the bundle has a trigger more than a ledger, under a name of SQLite itself',
+    after: (folder) => {
+      const db = new Database(join(folder, 'ledger/ledger.sqlite'));
+      try {
+        db.unsafeMode(true);
+        db.pragma('writable_schema = ON');
+        db.exec(`INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql) VALUES
+          ('trigger', 'sqlite_hidden', 'object', 0,
+           'CREATE TRIGGER sqlite_hidden AFTER INSERT ON object BEGIN SELECT 1; END')`);
+      } finally {
+        db.close();
+      }
       reindex(folder);
     },
   },
