@@ -10,19 +10,19 @@ import { assertInForce } from '../manifest/succession.js';
 import { readWorkspace } from '../manifest/workspace.js';
 import type { SignerKey } from '../signing/keys.js';
 import { assertPlanned } from '../slots/selector.js';
-import type { Slot } from '../slots/slot.js';
-import type { Work } from './adapters/adapter.js';
 import { type Admission, type AdmissionOptions, admit, gatePassed, inspectModel } from './admission.js';
 import { BindingsWatch } from './bindings-watch.js';
 import { Breaker } from './breaker.js';
 import { Coverage } from './coverage.js';
+import { countedAttempts, Interruptions } from './interruptions.js';
 import { Journal } from './journal.js';
-import { type Job, PlanQueue } from './plan-queue.js';
+import type { Job } from './plan-queue.js';
 import { Progress } from './progress.js';
 import { type RecoveryResult, recoverAttempts, type TakenOver } from './recovery.js';
-import { describeSelection, type RunSelection, selectedSlots } from './selection.js';
+import { describeSelection, type RunSelection } from './selection.js';
 import { ServiceKeeper } from './service-keeper.js';
 import { SessionCheckpoints } from './session-checkpoints.js';
+import { ANYWHERE, sessionQueue } from './session-queue.js';
 import { type AttemptFailure, SlotDriver } from './slot-driver.js';
 import { type StopCause, StopSwitch } from './stop.js';
 import { type RunSummary, summarize } from './summary.js';
@@ -55,8 +55,6 @@ export interface RunOptions {
 
 const WATCH_MS = 3000;
 const CLOCK_TOLERANCE_MS = 1000;
-/** Everything can be worked on at the same time when no service has to be up for it. */
-const ANYWHERE = '';
 
 /** Sessions that are at work in this process. */
 const active = new Set<string>();
@@ -136,16 +134,12 @@ class RunSession {
   }
 
   async run(): Promise<RunSummary> {
-    const { selection, limit, signal, force, watchMs = WATCH_MS } = this.#options;
+    const { selection, limit, watchMs = WATCH_MS } = this.#options;
     await this.#journal.append([gatePassed(this.#admission, describeSelection(selection, limit))]);
     const watch = new BindingsWatch(this.#admission.inspection.watched, this.#stop, watchMs);
-    const onSignal = () => this.#onSignal();
-    const onForce = () => this.#onForce();
-    signal.addEventListener('abort', onSignal);
-    force?.addEventListener('abort', onForce);
+    const interruptions = this.#interruptions();
     try {
-      if (signal.aborted) onSignal();
-      if (force?.aborted === true) onForce();
+      interruptions.listen();
       await this.#checkpoints.begin();
       await this.#assertInForce();
       watch.start();
@@ -153,8 +147,7 @@ class RunSession {
     } catch (error) {
       this.#fault(error);
     } finally {
-      signal.removeEventListener('abort', onSignal);
-      force?.removeEventListener('abort', onForce);
+      interruptions.close();
       this.#progress?.stop();
       await watch.look();
       await watch.close();
@@ -200,7 +193,7 @@ class RunSession {
     const journal = this.#journal;
     const recovery = await recoverAttempts({ journal, adapter, protocol, tasks, session, own, active });
     this.#noteRecovery(recovery);
-    const queue = this.#queue(workshop);
+    const queue = sessionQueue(book, workshop, this.#options);
     await this.#startProgress();
     if (workshop.kind === 'openai') this.#keeper = this.#makeKeeper(workshop, watch);
     const driver = new SlotDriver({
@@ -233,24 +226,6 @@ class RunSession {
     }
     if (queue.limited || this.#options.limit === 0)
       this.#stop.request({ reason: 'limit', detail: null, error: null }, null);
-  }
-
-  #queue(workshop: Workshop): PlanQueue {
-    const { book } = this.#admission;
-    const { protocol, taskIds } = book.context;
-    const { selection, limit } = this.#options;
-    const sealed = book.fold.isSealed;
-    if (sealed) this.#options.progress('outcomes were unblinded: nothing more may be started');
-    const finishing = limit === 0;
-    const selected = selectedSlots(selection, protocol, taskIds, book.fold.slots.closedByNumber());
-    return new PlanQueue({
-      slots: finishing ? startedSlots(selected, book.fold) : selected,
-      protocol,
-      tasks: book.tasks.tasks,
-      fold: book.fold,
-      limit: sealed ? 0 : finishing || limit === null ? Number.POSITIVE_INFINITY : limit,
-      stationOf: (work: Work) => (workshop.kind === 'openai' ? work.model : ANYWHERE),
-    });
   }
 
   #makeKeeper(workshop: Extract<Workshop, { kind: 'openai' }>, watch: BindingsWatch): ServiceKeeper {
@@ -327,28 +302,19 @@ class RunSession {
     this.#stop.request({ reason: 'breaker', detail, error }, null);
   }
 
-  #onSignal(): void {
-    const inFlight = this.#driver?.inFlight ?? 0;
-    const seconds = inFlight === 0 ? 0 : attemptLimit(this.#admission.book.context.protocol.runner);
-    const name = typeof this.#options.signal.reason === 'string' ? this.#options.signal.reason : 'a signal';
-    this.#progress?.stop();
-    this.#say(
-      inFlight === 0
-        ? 'stopping: no attempt is in flight'
-        : `stopping: waiting up to ${seconds} s for ${attempts(inFlight)} in flight (again to abandon now)`,
-    );
-    const error = new BoundbookError('STOPPED', `stopped by ${name} with work left`, {
-      hint: 'Run the same command again to go on.',
+  #interruptions(): Interruptions {
+    const { signal, force } = this.#options;
+    return new Interruptions({
+      signal,
+      force,
+      stop: this.#stop,
+      limitSeconds: () => attemptLimit(this.#admission.book.context.protocol.runner),
+      inFlight: () => this.#driver?.inFlight ?? 0,
+      say: (line) => {
+        this.#progress?.stop();
+        this.#say(line);
+      },
     });
-    this.#stop.request({ reason: 'signal', detail: name, error }, seconds * 1000);
-  }
-
-  #onForce(): void {
-    const inFlight = this.#driver?.inFlight ?? 0;
-    if (inFlight > 0 && !this.#stop.abandoned.aborted)
-      this.#say(`abandoning ${attempts(inFlight)} in flight`);
-    if (!this.#stop.requested) this.#onSignal();
-    this.#stop.abandon();
   }
 
   /** With nothing in flight and nothing to start, a service that is still being started is of no use. */
@@ -387,7 +353,7 @@ class RunSession {
     const cause = this.#stop.cause ?? { reason: 'finished', detail: null, error: null };
     if (this.#abandoned === 0) return cause;
     const act = this.#options.force?.aborted === true ? ' by the operator, who asked twice' : '';
-    const note = `${attempts(this.#abandoned)} abandoned${act}`;
+    const note = `${countedAttempts(this.#abandoned)} abandoned${act}`;
     return { ...cause, detail: cause.detail === null ? note : `${cause.detail.slice(0, 1900)}; ${note}` };
   }
 
@@ -433,16 +399,7 @@ class RunSession {
   }
 }
 
-/** Slots that an attempt was started for. */
-function* startedSlots(slots: Iterable<Slot>, fold: LedgerFold): Generator<Slot> {
-  for (const slot of slots) if (fold.slots.isTouched(slot.id)) yield slot;
-}
-
 /** Time-stamp tokens in the workspace that the ledger has not named. */
 async function untoldTokens(root: string, fold: LedgerFold): Promise<readonly LedgerObject[]> {
   return unnamedTokens(await loadAttestations(root), fold.checkpoints.told);
-}
-
-function attempts(count: number): string {
-  return count === 1 ? '1 attempt' : `${count} attempts`;
 }

@@ -4,12 +4,12 @@ export const COMMAND_RUNNER = `
   adapter: command
   generate:
     argv: [node, runner/command-generate.mjs, "{request}", "{output}"]
-    wall_s: 2
+    wall_s: 5
     output_bytes: 100000
     env: [BOUNDBOOK_TEST_VARIABLE]
   grade:
     argv: [node, runner/command-grade.mjs, "{request}", "{candidate}", "{output}"]
-    wall_s: 2
+    wall_s: 5
     output_bytes: 1000
   grace_s: 0.3
   candidate: answer.txt
