@@ -10,6 +10,7 @@ import { gradeText } from './answer-grading.js';
 import { type HttpResult, send } from './http.js';
 import { errorText, readAnswer } from './openai-answer.js';
 import { buildRequest, ENDPOINT_PATHS } from './openai-request.js';
+import { retryAfter } from './retry-after.js';
 
 /** The service as the adapter sees it. */
 export interface Endpoint {
@@ -170,13 +171,9 @@ function objectsOf(body: Buffer, refusals: readonly Refusal[]): Record<string, B
 function pauseBefore(asked: number, headers: IncomingHttpHeaders, left: number): number | null {
   if (left <= 0) return null;
   const wanted =
-    retryAfter(headers['retry-after']) ?? Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** asked) / 1000;
+    retryAfter(headers['retry-after'], Date.now()) ??
+    Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** asked) / 1000;
   return Math.max(0.01, Math.min(wanted, left));
-}
-
-/** The header's seconds; null when it is absent or not a whole number (its date form needs an agreed clock). */
-function retryAfter(value: string | string[] | undefined): number | null {
-  return typeof value === 'string' && /^[0-9]{1,6}$/.test(value) ? Number(value) : null;
 }
 
 /** Resolves true after the time, false when the signal came first. */
