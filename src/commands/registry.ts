@@ -1,3 +1,4 @@
+import { command as adjudicate } from './adjudicate.js';
 import { command as amend } from './amend.js';
 import { command as audit } from './audit.js';
 import { command as bind } from './bind.js';
@@ -38,6 +39,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   status,
   show,
   note,
+  adjudicate,
   unblind,
   report,
   sign,
