@@ -146,7 +146,7 @@ beforeAll(() => {
   manifest = readFileSync(join(folder, frozen.manifest));
   done(folder, 'run', '--only', 'training_seed=42', '--workers', '8');
   opened = copyOf(folder, 'narrower-opened');
-}, 300_000);
+}, 900_000);
 
 describe(`a narrower claim before unblinding (${hasPython ? 'both verifiers' : NO_PYTHON})`, () => {
   let amended: Amended;
@@ -239,7 +239,7 @@ describe(`a narrower claim before unblinding (${hasPython ? 'both verifiers' : N
     const old = document<Report>(folder, 'report', frozen.manifest);
     expect(old.demoted).toContain('superseded');
     expect(document<Audited>(folder, 'audit', frozen.manifest).findings).toEqual([]);
-  }, 300_000);
+  }, 900_000);
 });
 
 describe('the same amendment after unblinding is post hoc in every report, and the audit checks the label', () => {
@@ -257,7 +257,7 @@ describe('the same amendment after unblinding is post hoc in every report, and t
     done(opened, 'unblind');
     expectPostHoc(opened);
     judge(opened, 'bundle');
-  }, 300_000);
+  }, 900_000);
 
   it('when they were opened completely, through a chain of revisions', () => {
     const amended = amend(folder, 3, '42');
@@ -274,5 +274,5 @@ describe('the same amendment after unblinding is post hoc in every report, and t
     // A report that was made before stays one of a plan that was in force then.
     const kept = document<Audited>(folder, 'audit', amended.manifest, '--report', 'kept-report.json');
     expect(kept.findings.map(({ code }) => code)).toContain('REPORT_NUMBER');
-  }, 300_000);
+  }, 900_000);
 });

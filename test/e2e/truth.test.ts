@@ -61,4 +61,4 @@ test('over seeds, the estimates scatter around the exact accuracies as their sta
     expect(squares).toBeGreaterThan(0.3);
     expect(squares).toBeLessThan(22.5);
   }
-}, 300_000);
+}, 900_000);
