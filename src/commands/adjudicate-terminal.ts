@@ -12,8 +12,7 @@ const HEAD_LINES = 40;
 const TAIL_LINES = 60;
 
 const KEYS: Readonly<Record<string, Attribution>> = { i: 'infrastructure', m: 'model', c: 'undetermined' };
-const HELP =
-  'i infrastructure · m model · c cannot tell · s skip · w whole evidence · /TEXT search · q quit (nothing is lost)';
+const HELP = 'i infrastructure · m model · c cannot tell · s skip · w whole evidence · /TEXT search · q quit';
 
 /** Whether a person can be asked: both ends are a terminal. */
 export function canAsk({ json, terminal }: CommandContext): boolean {
