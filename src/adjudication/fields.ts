@@ -24,6 +24,8 @@ const STRONG: Readonly<Record<string, MaskKind>> = {
 const WEAK: Readonly<Record<string, MaskKind>> = {
   ...each(['value', 'values', 'tests', 'passed', 'pass', 'failed', 'success', 'successes'], 'reward'),
   ...each(['node', 'address', 'server'], 'host'),
+  // Of a slot, in the request of a command.
+  ...each(['tuple'], 'name'),
 };
 /** Exceptions are evidence of the first order, whatever they are called. */
 const EXCEPTION = /(?:Error|Exception|Warning|Exit|Interrupt|Timeout)$/;
@@ -31,6 +33,8 @@ const EXCEPTION = /(?:Error|Exception|Warning|Exit|Interrupt|Timeout)$/;
 const NAME =
   /(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]+)(\\*["'])?(\s*(?:=>|->|=|:)\s*|\s+(?:is|was|of)\s+|\s+(?=[-+]?\.?[0-9]))/g;
 const FLAG = /(?<![A-Za-z0-9_-])(--?([A-Za-z][A-Za-z0-9_-]{0,60}))(\s+|=)(?![-\s])/g;
+/** The same as two members of a list of arguments. */
+const ARGUMENT = /((\\*["'])--?([A-Za-z][A-Za-z0-9_-]{0,60})\2\s*,\s*)(\\*["'])[^"'\\]*\4/g;
 const PLAIN = /[-+]?\.?[0-9][0-9.eE+/%-]*|true\b|false\b|null\b|none\b|nan\b|pass(?:ed)?\b|fail(?:ed)?\b/iy;
 const WORD = /[^\s,;}\])"'\\]+/y;
 
@@ -73,14 +77,24 @@ export class FieldMask {
   }
 
   #flags(text: string): string {
-    return text.replace(FLAG, (whole: string, flag: string, name: string, joint: string, offset: number) => {
-      const named = this.#kindOf(name.replaceAll('-', '_'));
-      if (named === null || joint === '=') return whole;
-      const from = offset + whole.length;
-      WORD.lastIndex = from;
-      const value = WORD.exec(text)?.[0];
-      return value === undefined ? whole : `${flag}=`;
-    });
+    const listed = text.replace(
+      ARGUMENT,
+      (whole: string, before: string, _: string, name: string, mark: string) => {
+        const named = this.#kindOf(name.replaceAll('-', '_'));
+        return named === null ? whole : `${before}${mark}${PLACEHOLDERS[named.kind]}${mark}`;
+      },
+    );
+    return listed.replace(
+      FLAG,
+      (whole: string, flag: string, name: string, joint: string, offset: number) => {
+        const named = this.#kindOf(name.replaceAll('-', '_'));
+        if (named === null || joint === '=') return whole;
+        const from = offset + whole.length;
+        WORD.lastIndex = from;
+        const value = WORD.exec(listed)?.[0];
+        return value === undefined ? whole : `${flag}=`;
+      },
+    );
   }
 
   #kindOf(name: string): Named {

@@ -32,6 +32,7 @@ export function identityOf(protocol: Protocol, samplingSeeds: Iterable<number>):
     const trained = 'training_seeds' in model ? (model.training_seeds ?? []) : [];
     for (const seed of trained) {
       seeds.add(String(seed));
+      for (const joint of ['', '_', '-', '=', ' ']) names.add(`seed${joint}${seed}`);
       for (const joint of ['@', '-', '_', '/', '.', ':']) names.add(`${name}${joint}${seed}`);
     }
     for (const path of [model.weights, model.tokenizer]) {
@@ -81,5 +82,7 @@ function differences({ conditions, arms }: Protocol): Pick<Identity, 'settings' 
       add(name);
   }
   if (differs(({ reasoning }) => reasoning)) add('reasoning');
+  if (differs(({ execution }) => execution)) add('execution');
+  if (differs(({ grader }) => grader)) add('grader');
   return { settings: [...settings], promptsDiffer: differs(({ prompt }) => prompt) };
 }

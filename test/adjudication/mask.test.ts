@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { identityOf } from '../../src/adjudication/identity.js';
 import { EvidenceMask } from '../../src/adjudication/mask.js';
+import { attemptId } from '../../src/attempts/machine.js';
 import { readProtocol } from '../../src/protocol/read.js';
-import { PROTOCOL } from '../support/small-book.js';
+import { resolveTaskSets } from '../../src/protocol/tasks.js';
+import { CommandAdapter } from '../../src/runner/adapters/command.js';
+import { buildRequest } from '../../src/runner/adapters/openai-request.js';
+import { jobOf } from '../../src/runner/plan-queue.js';
+import { expandSlots } from '../../src/slots/plan.js';
+import { PROTOCOL, TASKS } from '../support/small-book.js';
 
 const SEED = 1_694_223_412;
 
@@ -80,6 +86,8 @@ describe('evidence is masked', () => {
       Buffer.from('nothing to see here, ok').toString('base64'),
     ],
     ['exceptions stay', 'RewardFileNotFoundError: no file', 'RewardFileNotFoundError: no file'],
+    ['arguments', '["--seed", "42", "-v", "1"]', '["--seed", "⟦seed⟧", "-v", "1"]'],
+    ['seeds in names', 'runs/seed42/log and seed-42', 'runs/⟦name⟧/log and ⟦name⟧'],
     ['processes', 'pid=4711 killed', 'pid=⟦host⟧ killed'],
   ])('%s', (_, text, masked) => {
     expect(mask.text(text)).toBe(masked);
@@ -114,6 +122,48 @@ arms:
     const request = '{"messages":[{"role":"system","content":"x"}],"temperature":0.5,"top_p":1}';
     expect(other.text(request)).toBe('{"messages":"⟦prompt⟧","temperature":"⟦setting⟧","top_p":1}');
     expect(mask.text(request)).toBe(request);
+  });
+
+  const OTHER = `arms:
+  M: { model: M, condition: warm }`;
+
+  it.each([
+    ['a server', null],
+    ['a server, where conditions differ', TWO],
+    ['a command', null],
+    ['a command, where conditions differ', TWO],
+  ] as const)('requests to %s do not tell arms apart', (runner, conditions) => {
+    const edit = (text: string) =>
+      conditions === null
+        ? text
+        : text.replace(/ {2}default:[\s\S]*?M: \{ model: M, condition: default \}/, () => conditions);
+    const protocol = protocolOf(edit(PROTOCOL));
+    expect(conditions === null || conditions.includes(OTHER)).toBe(true);
+    const rows = TASKS.map((task) => `${JSON.stringify(task)}\n`).join('');
+    const files = { 'tasks/all': rows, 'tasks/two': 'sum-1\nsum-2\n' };
+    const bytes = new Map(Object.entries(files).map(([name, text]) => [name, Buffer.from(text)]));
+    const { ids, tasks } = resolveTaskSets(protocol, bytes);
+    const slots = [...expandSlots(protocol, ids)].filter(
+      ({ queue, task, rep }) => queue === 'main' && task === 'sum-1' && rep === 0,
+    );
+    const works = slots.flatMap((slot) => jobOf(protocol, tasks, slot)?.work ?? []);
+    expect(works.map(({ model }) => model).sort()).toEqual(['M@42', 'base']);
+    const own = new EvidenceMask(
+      identityOf(
+        protocol,
+        works.map(({ samplingSeed }) => samplingSeed),
+      ),
+    );
+    const modelPaths = (model: string) => ({ weights: `/weights/${model}`, tokenizer: null });
+    const texts = works.map((work) => {
+      const { condition, model, fields, samplingSeed, slot } = work;
+      const request = runner.startsWith('a server')
+        ? buildRequest('chat', condition, model, fields, samplingSeed)
+        : new CommandAdapter({ modelPaths } as never).request(work, attemptId(slot.id, 1));
+      return own.text(request.toString('utf8'));
+    });
+    expect(texts[0]).toBe(texts[1]);
+    expect(texts[0]).toContain(conditions === null ? '5+7=' : '⟦prompt⟧');
   });
 
   it('in time that grows with the text alone', () => {
