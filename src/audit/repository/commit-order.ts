@@ -7,7 +7,9 @@ import {
   graphOf,
   type Holder,
   holdersOf,
+  onePlaceEach,
   openRepository,
+  placesOf,
   presentIn,
   proveHolder,
   provePath,
@@ -18,6 +20,12 @@ import {
  * The git check (F-173): does the commit that holds the manifest, byte for byte, come before the one that holds the
  * results? It shows an order inside one history, and no time: dates of commits are what their author sets.
  */
+
+/** A ledger keeps a copy of its manifest among its objects; whoever commits that one commits a run, not the plan. */
+const LEDGER_OBJECT = /(^|\/)objects\/[0-9a-f]{2}\/[0-9a-f]{62}$/;
+
+/** How many files beside the results are looked up: each takes a pass through the history. */
+const MAX_TRACES = 8;
 
 /** How many commits are listed as evidence. */
 const MAX_SHOWN = 20;
@@ -32,7 +40,7 @@ export interface ResultFile {
 export interface CommitOrderSetting {
   readonly folder: string;
   readonly manifest: Uint8Array;
-  /** The first of these that a commit holds stands for the results. */
+  /** The newest first. The first of these that a commit holds stands for the results. */
   readonly results: readonly ResultFile[];
   /** A commit that a person names as that of the results; null: it is looked for. */
   readonly commit: string | null;
@@ -75,15 +83,25 @@ async function judge(
 ): Promise<CommitOrderVerdict> {
   const results = await resultsOf(repository, setting);
   const commits = (results?.holders ?? []).map(({ commit }) => commit);
-  const plans = await holdersOf(repository, setting.manifest, commits);
+  const places = await placesOf(repository, setting.manifest, commits);
+  const plans = onePlaceEach(places.filter(({ path }) => !LEDGER_OBJECT.test(path)));
+  const ledgers = onePlaceEach(places.filter(({ path }) => LEDGER_OBJECT.test(path)));
+  const graph = await graphOf(repository, commits);
+  const runs = [ledgersAsResults(ledgers), ...(await tracesOf(repository, setting, results))];
+  for (const run of runs) {
+    const first = firstOf(graph, run.holders, plans);
+    if (first.before === undefined) continue;
+    return repository.incomplete === null
+      ? withoutOrder(plans, run, first, findings)
+      : open(incompleteReason(repository.incomplete, run));
+  }
   if (results === null) {
     return open(
       plans.length === 0
         ? 'no commit holds the manifest, and none a report, checkpoint or head'
-        : `commit ${plans.at(-1)?.commit} holds the manifest; none holds a report, checkpoint or head (--results COMMIT names one)`,
+        : `${holds(plans.at(-1))}; none holds a report, checkpoint or head (--results COMMIT names one)`,
     );
   }
-  const graph = await graphOf(repository, commits);
   const standings = graph.standings(
     commits,
     plans.map(({ commit }) => commit),
@@ -92,10 +110,53 @@ async function judge(
   const [before, after] = [found('before'), found('after')];
   if (after !== undefined && before === undefined) {
     const apart = results.holders.filter((_, i) => standings[i] === 'apart');
-    return prove(repository, setting, { plans, results, graph, apart }, after);
+    return prove(
+      repository,
+      setting,
+      { plans, results, graph, apart, together: firstOf(graph, ledgers, plans).together },
+      after,
+    );
   }
   if (repository.incomplete !== null) return open(incompleteReason(repository.incomplete, results));
   return withoutOrder(plans, results, { before, together: found('together') }, findings);
+}
+
+/** The first of some commits that comes before every commit with the plan, and the first that brings the plan as well. */
+function firstOf(
+  graph: CommitGraph,
+  holders: readonly Holder[],
+  plans: readonly Holder[],
+): { before: Holder | undefined; together: Holder | undefined } {
+  const standings = graph.standings(
+    holders.map(({ commit }) => commit),
+    plans.map(({ commit }) => commit),
+  );
+  const found = (standing: Standing) => holders[standings.lastIndexOf(standing)];
+  return { before: found('before'), together: found('together') };
+}
+
+/** What else shows that a run was there: the oldest of the files that were not taken for the results. */
+async function tracesOf(
+  repository: Repository,
+  setting: CommitOrderSetting,
+  results: Results | null,
+): Promise<readonly Results[]> {
+  const present = await presentIn(repository, setting.results);
+  const further = present.filter(({ bytes }) => bytes !== results?.bytes).slice(-MAX_TRACES);
+  return Promise.all(
+    further.map(async ({ label, bytes }) => ({ label, bytes, holders: await holdersOf(repository, bytes) })),
+  );
+}
+
+function ledgersAsResults(holders: readonly Holder[]): Results {
+  return { label: 'a ledger of it', bytes: null, holders };
+}
+
+/** Path as text: git's paths are bytes. */
+function holds(holder: Holder | undefined, what = 'the manifest'): string {
+  const { commit = '', path = '' } = holder ?? {};
+  const place = path === '' ? '' : ` (${Buffer.from(path, 'latin1').toString('utf8')})`;
+  return `commit ${commit} holds ${what}${place}`;
 }
 
 async function resultsOf(repository: Repository, setting: CommitOrderSetting): Promise<Results | null> {
@@ -116,12 +177,14 @@ interface FoundOrder {
   readonly graph: CommitGraph;
   /** Commits with the results that have nothing to do with the plan. */
   readonly apart: readonly Holder[];
+  /** A commit that brings the manifest together with a ledger of it. */
+  readonly together: Holder | undefined;
 }
 
 async function prove(
   repository: Repository,
   { manifest }: CommitOrderSetting,
-  { plans, results, graph, apart }: FoundOrder,
+  { plans, results, graph, apart, together }: FoundOrder,
   result: Holder,
 ): Promise<CommitOrderVerdict> {
   const { label, bytes } = results;
@@ -138,7 +201,7 @@ async function prove(
   const steps = path.length - 1;
   return {
     order: [
-      `commit ${plan.commit} holds the manifest and comes before commit ${result.commit}, which holds ${label}: ${steps} ${steps === 1 ? 'step' : 'steps'}, hash by hash`,
+      `${holds(plan)} and comes before commit ${result.commit}, which holds ${label}: ${steps} ${steps === 1 ? 'step' : 'steps'}, hash by hash`,
     ],
     notChecked: [
       'when the commits were made: their dates are what their author set, and whoever owns a repository can make it anew',
@@ -148,6 +211,11 @@ async function prove(
           ({ commit }) =>
             `whether commit ${commit}, which holds ${label} too and no manifest in its history, came later`,
         ),
+      ...(together === undefined
+        ? []
+        : [
+            `whether the manifest was committed before the run began: commit ${together.commit} brings it and a ledger of it at once`,
+          ]),
       ...(bytes === null ? ['whether the commit that was named as that of the results holds them'] : []),
     ],
   };
@@ -169,9 +237,9 @@ function withoutOrder(
     results: holders.slice(-MAX_SHOWN).map(({ commit }) => commit),
     plans: plans.slice(-MAX_SHOWN).map(({ commit }) => commit),
   };
-  const first = holders.at(-1)?.commit ?? '';
+  const first = holders.at(-1);
   if (before !== undefined) {
-    const message = `commit ${before.commit} holds ${label} and comes before every commit with the manifest`;
+    const message = `${holds(before, label)} and comes before every commit with the manifest, the first of them ${plans.at(-1)?.commit}`;
     return contradict(findings, message, evidence);
   }
   if (together !== undefined) {
@@ -181,8 +249,8 @@ function withoutOrder(
   }
   const message =
     plans.length === 0
-      ? `commit ${first} holds ${label}; no commit holds the manifest as it is now`
-      : `commit ${first} holds ${label}; the manifest is not in its history but in that of ${plans.at(-1)?.commit}`;
+      ? `${holds(first, label)}; no commit holds the manifest as it is now`
+      : `${holds(first, label)}; the manifest is not in its history but in that of ${plans.at(-1)?.commit}`;
   return contradict(findings, message, evidence);
 }
 

@@ -61,12 +61,24 @@ export async function presentIn<T extends { readonly bytes: Uint8Array }>(
   return files.filter((_, i) => lines[i]?.startsWith(`${ids[i]} blob `) === true);
 }
 
+/** The commits that added a file with exactly these bytes, with one place each, the newest first as git orders them. */
+export async function holdersOf(repository: Repository, bytes: Uint8Array): Promise<readonly Holder[]> {
+  return onePlaceEach(await placesOf(repository, bytes));
+}
+
+/** The first place of each commit. */
+export function onePlaceEach(places: readonly Holder[]): readonly Holder[] {
+  const holders = new Map<string, Holder>();
+  for (const place of places) if (!holders.has(place.commit)) holders.set(place.commit, place);
+  return [...holders.values()];
+}
+
 /**
- * The commits that added a file with exactly these bytes, the newest first as git orders them.
+ * Every place at which a commit added a file with exactly these bytes, the newest commit first as git orders them.
  *
  * @param further commits whose history is searched beside that of all branches and tags
  */
-export async function holdersOf(
+export async function placesOf(
   { git, format }: Repository,
   bytes: Uint8Array,
   further: readonly string[] = [],
@@ -85,19 +97,20 @@ export async function holdersOf(
   const log = await git.read([
     ...['log', ...EVERYTHING, '-m', ...shown, ...quiet, '--format=%x01%H', `--find-object=${id}`, ...further],
   ]);
-  const holders = new Map<string, Holder>();
-  for (const record of log.toString('latin1').split('\u0001').slice(1)) {
-    const commit = /^[0-9a-f]+/.exec(record)?.[0] ?? '';
-    const path = addedPath(record, id);
-    if (path !== null && !holders.has(commit)) holders.set(commit, { commit, path });
-  }
-  return [...holders.values()];
+  return log
+    .toString('latin1')
+    .split('\u0001')
+    .slice(1)
+    .flatMap((record) => {
+      const commit = /^[0-9a-f]+/.exec(record)?.[0] ?? '';
+      return addedPaths(record, id).map((path) => ({ commit, path }));
+    });
 }
 
-/** The path at which a record of the log adds an object. */
-function addedPath(record: string, id: string): string | null {
-  const entry = new RegExp(`:[0-7]+ [0-7]+ [0-9a-f]+ ${id} [A-Z][0-9]*\0([^\0]+)\0`).exec(record);
-  return entry?.[1] ?? null;
+/** The paths at which a record of the log adds an object. */
+function addedPaths(record: string, id: string): readonly string[] {
+  const entry = new RegExp(`:[0-7]+ [0-7]+ [0-9a-f]+ ${id} [A-Z][0-9]*\0([^\0]+)\0`, 'g');
+  return [...record.matchAll(entry)].map((match) => match[1] ?? '');
 }
 
 /**

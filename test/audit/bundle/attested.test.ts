@@ -109,7 +109,7 @@ describe('a plan that was stamped before it was run', () => {
     expect(exitCode).toBeUndefined();
     expect(text).toMatch(/plan no later than/);
     expect(text).toMatch(/first attempt no earlier than/);
-    expect(text).toMatch(/holds the manifest and comes before commit .*, which holds the report/);
+    expect(text).toMatch(/holds the manifest \(.*\) and comes before commit .*, which holds the report/);
   });
 
   it('another authority and another key of the same name prove nothing, and are no finding', async () => {
@@ -160,7 +160,7 @@ describe('a bundle and a repository', () => {
     const good = repository({ 'm.json': manifest() }, { other: Buffer.from('x') }, { 'r.json': report() });
     const result = await auditBundle(bundle, { ...trusted(), ...good });
     expect(codes(result)).toEqual([]);
-    expect(result.order.at(-1)).toMatch(/holds the manifest and comes before commit .*: 2 steps/);
+    expect(result.order.at(-1)).toMatch(/holds the manifest \(.*\) and comes before commit .*: 2 steps/);
   });
 
   it('results committed first are found, and so is a manifest on another branch', async () => {

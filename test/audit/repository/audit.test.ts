@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { audit } from '../../../src/audit/audit.js';
@@ -36,7 +36,7 @@ test('the manifest of a workspace, then its report; by the verb as well', async 
   const result = await audit(plan.root, undefined, { report, repository: { folder, results: null } });
   expect(result.findings).toEqual([]);
   expect(result.order.at(-1)).toMatch(
-    /holds the manifest and comes before commit .*, which holds the report report\.json/,
+    /holds the manifest \(m\.json\) and comes before commit .*, which holds the report report\.json/,
   );
   const { text, exitCode } = await command.run(
     [],
@@ -52,6 +52,20 @@ test('without a report: the head beside the ledger', async () => {
   const { folder } = repository({ 'm.json': manifest() }, { 'trial.head': head });
   const result = await audit(plan.root, undefined, { repository: { folder, results: null } });
   expect(result.order.at(-1)).toMatch(/which holds trial\.r1\.[0-9a-f]{12}\.head: 1 step/);
+});
+
+test('the whole ledger committed before the manifest is a finding', async () => {
+  const made = new TestRepository();
+  cpSync(join(plan.root, 'ledger'), join(made.folder, 'ledger'), { recursive: true });
+  const ledger = made.commit({}, 'results');
+  cpSync(join(plan.root, 'manifests'), join(made.folder, 'manifests'), { recursive: true });
+  made.commit({ 'r.json': report.bytes }, 'manifest');
+  for (const options of [{ repository: made.folder }, { repository: made.folder, report: 'report.json' }]) {
+    const { exitCode, json } = await command.run([], options, commandContext(plan.root));
+    expect(exitCode).toBe(4);
+    expect(json).toMatchObject({ findings: [{ code: 'COMMIT_ORDER' }] });
+    expect(JSON.stringify(json)).toContain(`commit ${ledger} holds trial.`);
+  }
 });
 
 test('the other way round it is a finding, exit 4', async () => {

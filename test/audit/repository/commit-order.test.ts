@@ -47,10 +47,17 @@ function lawful(...args: string[]): { repository: TestRepository; plan: string; 
   return { repository, plan, report };
 }
 
-function expectProved(verdict: Judged, plan: string, results: string, label: string, steps: number): void {
+function expectProved(
+  verdict: Judged,
+  plan: string,
+  results: string,
+  label: string,
+  steps: number,
+  path = PLAN_PATH,
+): void {
   expect(verdict.findings).toEqual([]);
   expect(verdict.order).toEqual([
-    `commit ${plan} holds the manifest and comes before commit ${results}, which holds ${label}: ${steps} ${steps === 1 ? 'step' : 'steps'}, hash by hash`,
+    `commit ${plan} holds the manifest (${path}) and comes before commit ${results}, which holds ${label}: ${steps} ${steps === 1 ? 'step' : 'steps'}, hash by hash`,
   ]);
   expect(verdict.notChecked[0]).toContain('when the commits were made');
 }
@@ -125,7 +132,7 @@ describe('the plan was committed first', () => {
     const plan = repository.commit({ [odd]: PLAN });
     repository.commit({ [odd]: null });
     const report = repository.commit({ '--report.json': REPORT });
-    expectProved(await judge(repository), plan, report, 'the report', 2);
+    expectProved(await judge(repository), plan, report, 'the report', 2, odd);
   });
 
   test('in a subfolder, and in a bare clone', async () => {
@@ -143,7 +150,10 @@ describe('the plan was not committed first', () => {
     const report = repository.commit({ 'report.json': REPORT });
     repository.commit({ a: '1' });
     repository.commit({ [PLAN_PATH]: PLAN });
-    expectFinding(await judge(repository), new RegExp(`${report} holds the report and comes before every`));
+    expectFinding(
+      await judge(repository),
+      new RegExp(`${report} holds the report \\(report.json\\) and comes before every`),
+    );
   });
 
   test('results before the plan, removed and added again after it', async () => {
@@ -152,7 +162,10 @@ describe('the plan was not committed first', () => {
     repository.commit({ 'report.json': null });
     repository.commit({ [PLAN_PATH]: PLAN });
     repository.commit({ 'report.json': REPORT });
-    expectFinding(await judge(repository), new RegExp(`${report} holds the report and comes before every`));
+    expectFinding(
+      await judge(repository),
+      new RegExp(`${report} holds the report \\(report.json\\) and comes before every`),
+    );
   });
 
   test('a manifest that was rewritten after the results', async () => {
@@ -169,7 +182,7 @@ describe('the plan was not committed first', () => {
     const report = repository.commit({ 'report.json': REPORT });
     expectFinding(
       await judge(repository),
-      new RegExp(`${report} holds the report; no commit holds the manifest as it is now`),
+      new RegExp(`${report} holds the report \\(report.json\\); no commit holds the manifest as it is now`),
     );
     repository.git('checkout', '-q', '-b', 'beside', 'HEAD~1');
     const beside = repository.commit({ [PLAN_PATH]: PLAN });
@@ -192,8 +205,74 @@ describe('the plan was not committed first', () => {
     repository.commit({ a: '1' });
     expectOpen(await judge(repository), /no commit holds the manifest, and none a report/);
     const plan = repository.commit({ [PLAN_PATH]: PLAN });
-    expectOpen(await judge(repository), new RegExp(`commit ${plan} holds the manifest; none holds a report`));
+    expectOpen(
+      await judge(repository),
+      new RegExp(`commit ${plan} holds the manifest \\(${PLAN_PATH}\\); none holds a report`),
+    );
     expectOpen(await judge(new TestRepository()), /no commit holds the manifest/);
+  });
+});
+
+describe("a ledger's own copy of the manifest is no plan", () => {
+  const COPY = `ledger/tiny.r1.0123456789ab/objects/5f/${'3a'.repeat(31)}`;
+
+  test('results with their ledger, then the manifest', async () => {
+    const repository = new TestRepository();
+    const ledger = repository.commit({ [COPY]: PLAN, 'report.json': REPORT });
+    const plan = repository.commit({ [PLAN_PATH]: PLAN });
+    expectFinding(
+      await judge(repository),
+      new RegExp(
+        `^commit ${ledger} holds a ledger of it \\(${COPY}\\) and comes before every commit with the manifest, the first of them ${plan}$`,
+      ),
+    );
+  });
+
+  test('also where the report, or the commit that is named, came after the manifest', async () => {
+    const repository = new TestRepository();
+    const ledger = repository.commit({ [COPY]: PLAN });
+    repository.commit({ [PLAN_PATH]: PLAN });
+    repository.commit({ 'report.json': REPORT });
+    expectFinding(await judge(repository), new RegExp(`^commit ${ledger} holds a ledger of it`));
+    expectFinding(await judge(repository, 'main'), new RegExp(`^commit ${ledger} holds a ledger of it`));
+  });
+
+  test('a head or checkpoint before the manifest counts although the report came after it', async () => {
+    const repository = new TestRepository();
+    const note = repository.commit({ '9.note': NOTE });
+    repository.commit({ [PLAN_PATH]: PLAN });
+    repository.commit({ 'report.json': REPORT });
+    expectFinding(await judge(repository), new RegExp(`^commit ${note} holds the checkpoint \\(9.note\\)`));
+    const clone = newFolder();
+    repository.git('clone', '-q', '--depth', '2', `file://${repository.folder}`, clone);
+    expect((await judge({ folder: clone })).order).toHaveLength(1);
+  });
+
+  test('a ledger without any manifest holds none', async () => {
+    const repository = new TestRepository();
+    repository.commit({ [COPY]: PLAN });
+    repository.commit({ 'report.json': REPORT });
+    expectFinding(await judge(repository), /no commit holds the manifest as it is now/);
+  });
+
+  test('a commit that brings both is passed, and said', async () => {
+    const repository = new TestRepository();
+    const both = repository.commit({ [COPY]: PLAN, [PLAN_PATH]: PLAN });
+    const report = repository.commit({ 'report.json': REPORT });
+    const verdict = await judge(repository);
+    expectProved(verdict, both, report, 'the report', 1);
+    expect(verdict.notChecked[1]).toBe(
+      `whether the manifest was committed before the run began: commit ${both} brings it and a ledger of it at once`,
+    );
+  });
+
+  test('the plan, then its ledger', async () => {
+    const repository = new TestRepository();
+    const plan = repository.commit({ [PLAN_PATH]: PLAN });
+    const report = repository.commit({ [COPY]: PLAN, 'report.json': REPORT });
+    const verdict = await judge(repository);
+    expectProved(verdict, plan, report, 'the report', 1);
+    expect(verdict.notChecked).toHaveLength(1);
   });
 });
 
@@ -365,7 +444,7 @@ describe('a hostile repository', () => {
     expect(repository.git('log', '--format=%H', report)).toContain(plan);
     expectFinding(
       await judge(repository),
-      new RegExp(`${report} holds the report; the manifest is not in its history`),
+      new RegExp(`${report} holds the report \\(report.json\\); the manifest is not in its history`),
     );
   });
 
