@@ -153,6 +153,13 @@ function assertQuiet({ fold }: Book, carry: CarryPlan | null, { isAlive }: Amend
       evidence: { sessions: live.map(({ id, process }) => ({ session: id, pid: process.pid })) },
     });
   }
+  const round = fold.adjudications.open;
+  if (round !== null) {
+    throw new BoundbookError('AMEND_REFUSED', 'a round of adjudication is open: its verdicts would be lost', {
+      hint: 'End it with `boundbook adjudicate --close`, and amend then.',
+      evidence: { round: round.round, committed: round.judged.length },
+    });
+  }
   if (carry !== null) return;
   // Without the new revision's tasks, any slot may be one of them.
   const open = [...fold.slots.open()].map(({ slot }) => slot);

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { RoundFile } from '../../src/adjudication/round-file.js';
@@ -8,9 +8,12 @@ import { audit } from '../../src/audit/audit.js';
 import { exportBundle } from '../../src/audit/bundle/export.js';
 import type { OptionValue } from '../../src/commands/command.js';
 import { command as report } from '../../src/commands/report.js';
+import { type AmendmentHooks, amendPlan } from '../../src/ledger/amendment.js';
 import { openBook } from '../../src/ledger/book.js';
 import type { Entry, EntryOf } from '../../src/ledger/entries.js';
+import { LedgerFold } from '../../src/ledger/fold.js';
 import { unblindPlan } from '../../src/ledger/unblind.js';
+import { exposureOf } from '../../src/report/exposure.js';
 import { hasPython, NO_PYTHON, VERIFIER } from '../verify/python.js';
 import { type Desk, LEAKS, listed, makeDesk } from './support.js';
 
@@ -260,6 +263,51 @@ describe('a round of adjudication', () => {
       'was abandoned (the disk was lost): 1 committed verdicts can never be opened',
     );
     expect((await listed(desk)).questions.length).toBeGreaterThan(0);
+  });
+
+  it('survives being written down and read again by the state cache', async () => {
+    desk = await makeDesk([1, 4]);
+    const { questions } = await listed(desk, { duplicates: '1' });
+    await desk.run(judge(questions[0]?.alias ?? '', 'model'));
+    const book = await openBook(desk.root, undefined, 'read');
+    const { fold } = book;
+    const copy = new LedgerFold(book.context);
+    copy.restore(JSON.parse(JSON.stringify(fold.snapshot())), [...fold.slots.liveSince(0)]);
+    book.close();
+    expect(copy.adjudications.open).toEqual(fold.adjudications.open);
+    expect(copy.adjudications.open).toMatchObject({ duplicates: 2, judged: [questions[0]?.alias] });
+    // The one goes on where the other stopped.
+    await desk.run(judge(questions[1]?.alias ?? '', 'cannot-tell'));
+    await desk.run({ close: true });
+    for (const entry of await entries()) expect(copy.apply(entry)).toEqual([]);
+    expect(copy.adjudications.open).toBeNull();
+    expect(copy.adjudications.closed).toMatchObject([{ items: 2, verdicts: 2 }]);
+  });
+
+  it('stands in the way of an amendment, which would lose its verdicts', async () => {
+    desk = await makeDesk([4]);
+    await listed(desk);
+    const path = join(desk.root, 'protocol/small.yaml');
+    writeFileSync(
+      path,
+      readFileSync(path, 'utf8').replace('revision: 1', 'revision: 2').replace('reps: 2', 'reps: 1'),
+    );
+    const hooks: AmendmentHooks = {
+      exposureOf: (superseded, book) => exposureOf(superseded, book?.fold ?? null),
+      isAlive: () => false,
+    };
+    const request = {
+      protocol: 'protocol/small.yaml',
+      reason: 'fewer reps',
+      superseded: undefined,
+      declared: {},
+    };
+    const { root } = desk;
+    const { now, product } = desk.book;
+    await expect(amendPlan(request, { root, now, product }, hooks)).rejects.toMatchObject({
+      code: 'AMEND_REFUSED',
+      message: 'a round of adjudication is open: its verdicts would be lost',
+    });
   });
 
   it('nothing waits: nothing is opened', async () => {
