@@ -4902,6 +4902,7 @@ class Succession:
         told = self._newer.opened["carries"]
         if (told["again"], told["dropped"]) != (again, dropped) and not self._unsure:
             self._find("CARRIED_DIFFERS", "%d run again and %d dropped" % (again, dropped))
+        self._check_notes(told["size"])
         self._check_forgotten()
 
     def _find(self, code, message):
@@ -4969,6 +4970,20 @@ class Succession:
             self._outcome.skip("whether a carried task in a redacted file is the same")
             return bytes.fromhex(slot_id(slot_tuple(key))) in self._newer.slots
         return lines[0] == lines[1] or to_canonical(lines[0]) == to_canonical(lines[1])
+
+    def _check_notes(self, size):
+        """Deviations noted in the older ledger about slots of the newer plan are noted again."""
+
+        def label(note):
+            return canonical_text([note["text"], note["selector"]])
+
+        told = {label(note) for note in self._newer.noted}
+        for note in self._older.noted:
+            if note["entry"] >= size or label(note) in told:
+                continue
+            selected = self._newer.plan.select(note["selector"])
+            if selected is not None and selected["count"] > 0:
+                self._find("DEVIATION_OMITTED", "the deviation of entry %d is not noted again" % note["entry"])
 
     def _check_forgotten(self):
         """Slots that only a ledger further back knows may not be planned again."""

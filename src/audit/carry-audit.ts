@@ -3,6 +3,7 @@ import { type CarryPlan, carriedDraft, type Predecessor, planCarry } from '../le
 import type { PlannedTasks } from '../ledger/carry-conditions.js';
 import type { EntryOf } from '../ledger/entries.js';
 import type { LedgerFold } from '../ledger/fold.js';
+import { checkCarriedNotes } from './deviations.js';
 import type { Findings } from './finding.js';
 
 /** How many slots of one kind are named one by one. */
@@ -25,6 +26,8 @@ export function checkCarried(
 ): void {
   const plan = planCarry(before, after);
   checkCounts(carries, plan, findings);
+  const { protocol } = after.manifest;
+  checkCarriedNotes(fold, before.fold, carries.size, { protocol, taskIds: after.tasks.ids }, findings);
   const due = new Set(plan.carried);
   const omitted = plan.carried.filter((slot) => fold.slots.carriedSlot(slot) === null);
   for (const slot of omitted.slice(0, LISTED)) {

@@ -52,6 +52,10 @@ export const FINDINGS = {
   EXPOSURE_UNDERSTATED: { clause: 'P22', title: 'more was known of outcomes than the amendment says' },
   AMENDMENT_DIFFERS: { clause: 'P22', title: 'an amendment that its two plans do not agree on' },
   WORK_ORPHAN: { clause: 'law 2', title: 'a work folder without an attempt' },
+  DEVIATION_OMITTED: {
+    clause: 'B9',
+    title: 'a deviation noted under the superseded plan is not noted again',
+  },
   DEVIATION_DIFFERS: { clause: 'B9', title: 'a noted deviation touches other slots than it says' },
   ATTESTATION_INVALID: { clause: 'P16', title: 'a signature or time stamp that has not its form' },
   SIGNATURE_FALSE: { clause: 'P16', title: 'a signature that the key it names did not make' },

@@ -24,8 +24,12 @@ export const command: CommandDefinition = {
     const { listOption, textOption } = await import('./options.js');
     const text = textOption(options.text, '--text') ?? '';
     const selector = await selectorOption(listOption(options.slots, '--slots'));
+    const { readWorkspace } = await import('../manifest/workspace.js');
+    const { assertInForce } = await import('../manifest/succession.js');
     const book = await openBook(context.root, manifest, 'write', context.now);
     try {
+      // What a superseded ledger notes from now on reaches no report of the plan in force.
+      assertInForce(book.stored, (await readWorkspace(context.root)).manifests);
       const entry = noteDeviation(book, text, selector);
       const head = book.head();
       const { seq, time, slots } = entry;

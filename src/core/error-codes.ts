@@ -52,7 +52,10 @@ export const ERROR_CODES = {
   RESTORE_REFUSED: { exit: 2, title: 'a new incarnation where nothing was lost, or quoting the wrong state' },
   LEDGER_ON_NETWORK: { exit: 2, title: 'a ledger on a file system that hosts share' },
   OUTCOME_BLINDED: { exit: 2, title: 'an outcome was asked for before unblinding' },
-  ADJUDICATION_REFUSED: { exit: 2, title: 'an act of adjudication that the state of its round does not allow' },
+  ADJUDICATION_REFUSED: {
+    exit: 2,
+    title: 'an act of adjudication that the state of its round does not allow',
+  },
   UNBLIND_TOO_EARLY: { exit: 2, title: 'unblinding before its preconditions hold' },
   KEY_INVALID: { exit: 2, title: 'a key text or key file that has not the declared form' },
   KEY_EXPOSED: { exit: 2, title: 'a private key that others can read or that lies inside the workspace' },

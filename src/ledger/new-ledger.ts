@@ -14,14 +14,14 @@ import { encodeAfter, NO_ENTRIES, tailAfter } from './tail.js';
 /** What a ledger takes over from that of a superseded plan (P22). */
 export interface Carry {
   readonly state: NonNullable<DraftOf<'ledger.opened'>['carries']>;
-  readonly drafts: Iterable<DraftOf<'slot.carried'>>;
+  readonly drafts: Iterable<DraftOf<'slot.carried' | 'deviation.noted'>>;
 }
 
-/** A ledger's first entry, the objects that it names, and the slots that it carries. */
+/** A ledger's first entry, the objects that it names, and the slots and notes that it carries. */
 export interface Opening {
   readonly draft: DraftOf<'ledger.opened'>;
   readonly objects: readonly LedgerObject[];
-  readonly carried?: Iterable<DraftOf<'slot.carried'>>;
+  readonly carried?: Carry['drafts'];
 }
 
 /**

@@ -6,6 +6,7 @@ import { notAtHand, successorOf, supersededBy } from '../manifest/succession.js'
 import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import type { TaskSets } from '../protocol/tasks.js';
 import { type Book, ledgerFolder, openBook } from './book.js';
+import { type CarriedPlan, dueNotes } from './carried-notes.js';
 import {
   type CarryPlan,
   Closings,
@@ -121,7 +122,8 @@ export async function prepareCarry(
       again,
       dropped,
     };
-    return { state, drafts: draftsOf(before, plan) };
+    const after = { protocol: stored.manifest.protocol, taskIds: tasks.ids };
+    return { state, drafts: draftsOf(before, plan, size, after) };
   } finally {
     book.close();
   }
@@ -172,6 +174,12 @@ export function amendedDraft({ manifest, digest }: StoredManifest): DraftOf<'ame
   return { type: 'amended', successor: digest, revision, reason: reason ?? '' };
 }
 
-function* draftsOf(before: Predecessor, { carried }: CarryPlan): Generator<DraftOf<'slot.carried'>> {
+function* draftsOf(
+  before: Predecessor,
+  { carried }: CarryPlan,
+  size: number,
+  after: CarriedPlan,
+): Generator<DraftOf<'slot.carried' | 'deviation.noted'>> {
   for (const slot of carried) yield carriedDraft(before, slot);
+  for (const { seq: _, ...draft } of dueNotes(before.fold, size, after)) yield draft;
 }

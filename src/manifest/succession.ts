@@ -86,7 +86,7 @@ export function assertInForce(stored: StoredManifest, all: readonly StoredManife
   const newest = inForce(stored, all);
   throw new BoundbookError(
     'PLAN_SUPERSEDED',
-    `${stored.file} was superseded by revision ${successor.manifest.revision}: nothing more is started under it`,
+    `${stored.file} was superseded by revision ${successor.manifest.revision}: nothing more is started or noted under it`,
     {
       hint: `Go on with ${newest.file}.`,
       evidence: { manifest: stored.digest, successor: successor.digest, newest: newest.digest },

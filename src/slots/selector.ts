@@ -80,6 +80,17 @@ export function selectorText(selector: Readonly<Record<string, readonly string[]
   return parts.length === 0 ? 'all' : parts.join(' ');
 }
 
+/** A selector as an entry holds it; null when it names something that is no part of a slot. */
+export function toSelector(record: Readonly<Record<string, readonly string[]>>): Selector | null {
+  const selector = new Map<SelectField, ReadonlySet<string>>();
+  for (const [name, values] of Object.entries(record)) {
+    const field = SELECTABLE.find((one) => one === name);
+    if (field === undefined) return null;
+    selector.set(field, new Set(values));
+  }
+  return selector;
+}
+
 /** How many slots pass, and SHA-256 over their ids, ascending, one a line. */
 export function selectionDigest(
   selector: Selector,

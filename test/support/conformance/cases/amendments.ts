@@ -2,6 +2,7 @@ import { canonicalText } from '../../../../src/core/canonical-json.js';
 import { type Digest, digestOf, hexOf } from '../../../../src/core/digest.js';
 import type { Loose, LooseBundle } from '../../loose-bundle.js';
 import { type Case, copyOf } from '../case.js';
+import { lastCarried, quote } from './carried.js';
 
 /** P22: plans that supersede others, and slots that are carried over. */
 export const AMENDMENTS: readonly Case[] = [
@@ -82,6 +83,20 @@ export const AMENDMENTS: readonly Case[] = [
     const last = before?.entries.at(-1);
     if (start !== undefined) before?.entries.push({ ...start, time: last?.time });
   }),
+  sound(
+    'deviation-noted-again',
+    'B9: a deviation of the old ledger is noted again in the new one',
+    (bundle) => {
+      bundle.insert(lastCarried(bundle) + 1, noteBefore(bundle));
+    },
+  ),
+  sound(
+    'deviation-washed-out_fail',
+    'B9: a deviation of the old ledger is in no report of the new plan',
+    (bundle) => {
+      noteBefore(bundle);
+    },
+  ),
   sound('superseded-manifest-missing_fail', 'P22: the old revision stays', (bundle) => {
     for (const path of bundle.files.keys())
       if (path.startsWith('manifests/small.r1.')) bundle.files.delete(path);
@@ -105,6 +120,23 @@ export const AMENDMENTS: readonly Case[] = [
 
 function sound(name: string, why: string, edit: (bundle: LooseBundle) => void): Case {
   return { name, why, base: 'amended', edit };
+}
+
+/** Notes a deviation about a carried slot in the old ledger, before its seal. @returns the note as the new one has it */
+function noteBefore(bundle: LooseBundle): Loose {
+  const [before] = bundle.predecessors.values();
+  const { slot } = bundle.find('slot.carried');
+  const sealed = before?.entries.findIndex(({ type }) => type === 'amended') ?? -1;
+  if (before === undefined || sealed === -1) throw new Error('no sealed ledger');
+  const note: Loose = {
+    type: 'deviation.noted',
+    text: 'the loop stop was switched off for this slot',
+    selector: { slot: [String(slot)] },
+    slots: { count: 1, digest: digestOf(Buffer.from(`${String(slot)}\n`)) },
+  };
+  before.entries.splice(sealed, 0, { ...note, time: before.entries[sealed]?.time });
+  quote(bundle, before);
+  return note;
 }
 
 /** Lets everything name the edited manifest. */

@@ -248,7 +248,7 @@ function carriesOf(bundle: LooseBundle): Record<string, unknown> {
   return bundle.find('ledger.opened').carries as Record<string, unknown>;
 }
 
-function lastCarried(bundle: LooseBundle): number {
+export function lastCarried(bundle: LooseBundle): number {
   return bundle.entries.findLastIndex(({ type }) => type === 'slot.carried');
 }
 
@@ -271,7 +271,7 @@ function carriedFrom(before: LoosePart | undefined, start: Loose | undefined): L
 }
 
 /** Lets the ledger quote the state of the one that it carries from. */
-function quote(bundle: LooseBundle, before: LoosePart): void {
+export function quote(bundle: LooseBundle, before: LoosePart): void {
   chainAnew(before.entries);
   const range = new CompactRange();
   for (const entry of before.entries) range.append(leafHash(Buffer.from(canonicalText(entry))));
