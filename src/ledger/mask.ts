@@ -18,7 +18,7 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
   if (state === null || !('slot' in entry)) return asJson(entry);
   if (entry.type === 'slot.carried') return maskCarried(entry);
   if (bearsOutcome(entry, state)) {
-    const shown = type === 'slot.settled' ? type : MASK;
+    const shown = type === 'slot.settled' && !isJudged(state) ? type : MASK;
     return { seq, prev, time, type: shown, slot: entry.slot, masked: true };
   }
   if (type !== 'stage.finished') return asJson(entry);
@@ -41,6 +41,7 @@ function maskCarried(entry: EntryOf<'slot.carried'>): JsonObject {
 export function maskState(state: SlotState): JsonObject {
   const { attempts, replacements, regrades } = state;
   const shown: JsonObject = { attempts, replacements, regrades };
+  if (isJudged(state)) return { ...shown, phase: MASK };
   switch (state.phase) {
     case 'settled':
       return { ...shown, phase: state.phase, value: MASK };
@@ -62,8 +63,17 @@ function bearsOutcome(entry: Entry, state: SlotState): boolean {
 
 /** Whether the slot's value is fixed, or about to be. */
 function isOutcome(state: SlotState): boolean {
+  if (isJudged(state)) return true;
   if (state.phase === 'attributed') return state.attribution === 'model';
   return state.phase === 'settled' || state.phase === 'reported' || state.phase === 'failed';
+}
+
+/**
+ * Whether an adjudicator's verdict has the last word on a slot. What it was must not show: of a slot that had no report, to be
+ * settled by it means 0.
+ */
+function isJudged(state: SlotState): boolean {
+  return 'by' in state && state.by === 'adjudicator';
 }
 
 /** Entries come out of JSON, so they are JSON. */

@@ -12,6 +12,7 @@ import { type AmendmentHooks, amendPlan } from '../../src/ledger/amendment.js';
 import { openBook } from '../../src/ledger/book.js';
 import type { Entry, EntryOf } from '../../src/ledger/entries.js';
 import { LedgerFold } from '../../src/ledger/fold.js';
+import { lookUp } from '../../src/ledger/lookup.js';
 import { unblindPlan } from '../../src/ledger/unblind.js';
 import { exposureOf } from '../../src/report/exposure.js';
 import { hasPython, NO_PYTHON, VERIFIER } from '../verify/python.js';
@@ -263,6 +264,27 @@ describe('a round of adjudication', () => {
       'was abandoned (the disk was lost): 1 committed verdicts can never be opened',
     );
     expect((await listed(desk)).questions.length).toBeGreaterThan(0);
+  });
+
+  it('`show` does not tell a verdict of model from one of cannot tell before unblinding', async () => {
+    const looks: string[] = [];
+    for (const verdict of ['model', 'cannot-tell']) {
+      if (looks.length > 0) desk.remove();
+      desk = await makeDesk([4]);
+      const { questions } = await listed(desk, { duplicates: '0' });
+      await desk.run(judge(questions[0]?.alias ?? '', verdict));
+      await desk.run({ close: true });
+      const all = await entries();
+      const { slot = '', seq = 0 } = ofType(all, 'verdict.opened')[0] ?? {};
+      const book = await openBook(desk.root, undefined, 'read');
+      const shown = [slot, String(seq), String(seq + 1), String(seq + 2)].map((what) => lookUp(book, what));
+      book.close();
+      // Links and ids of a round are drawn at random.
+      looks.push(JSON.stringify(shown).replace(/"(prev|leaf)":"[0-9a-f]{64}"/g, ''));
+      for (const word of ['verdict.opened', 'undetermined', 'settled', '"model"', 'proxy'])
+        expect(looks.at(-1)).not.toContain(word);
+    }
+    expect(looks[0]).toBe(looks[1]);
   });
 
   it('survives being written down and read again by the state cache', async () => {
