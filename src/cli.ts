@@ -3,14 +3,11 @@ import { statSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import type { CommandContext, CommandDefinition, OptionValue } from './commands/command.js';
+import { EXIT_CODES, helpAfter } from './commands/help-text.js';
 import { COMMANDS } from './commands/registry.js';
 import { renderError } from './commands/render-error.js';
 import { BoundbookError, systemCode } from './core/errors.js';
 import { VERSION } from './core/version.js';
-
-const EXIT_CODES = `
-Exit codes: 0 done · 1 internal fault · 2 wrong input · 3 refused by the gate · 4 integrity or audit failure ·
-5 stopped with work left. Every error has a code that docs/errors.md explains.`;
 
 /** Parses the command line, runs one verb and sets the exit code. */
 async function main(argv: readonly string[]): Promise<void> {
@@ -94,12 +91,6 @@ function once(flags: string): (value: string, before: string | undefined) => str
       hint: `Leave one of them out: ${before} or ${value}.`,
     });
   };
-}
-
-function helpAfter(definition: CommandDefinition): string {
-  const lines = ['', 'Examples:', ...definition.examples.map((example) => `  $ ${example}`)];
-  if (definition.next !== undefined) lines.push('', `Next: ${definition.next}`);
-  return lines.join('\n');
 }
 
 async function execute(

@@ -186,13 +186,14 @@ export function checkedLines({ audit, protocol, redacted }: Circumstances, objec
   if (fold === null || protocol === null) return lines;
   const { first, replacement, regrade } = fold.attempts;
   const { plan } = fold.context;
+  const regraded = evidence?.regraded ?? 0;
   lines.push(
     bareTaskSets.length === 0
       ? `the plan of ${plan.count} slots from the task files (${plan.digest})`
       : `the plan of ${plan.count} slots from the stated ids of tasks (${plan.digest})`,
     `${first} first attempts, ${replacement} replacements, ${regrade} regrades against the rules of the plan`,
     ...evidenceLines(protocol, redacted),
-    counted(evidence?.regraded ?? 0, 'answers graded again'),
+    ...(regraded === 0 ? [] : [counted(regraded, 'answers graded again')]),
   );
   return lines;
 }

@@ -1,5 +1,6 @@
 import type { JsonValue } from '../core/json.js';
 import { visible } from '../core/visible.js';
+import { TEXT_WIDTH, wrap } from '../report/text.js';
 import type { Finding } from './finding.js';
 import { FINDINGS } from './finding.js';
 import type { AuditResult } from './result.js';
@@ -25,16 +26,23 @@ export function renderAudit(result: AuditResult): string {
     `root        ${head.root}`,
     ...section('coverage', coverageLines(result)),
     ...section('findings', findingLines(findings, omitted)),
-    ...section('checked', result.checked),
+    ...section('checked', wrapped(result.checked)),
     ...section('remarks', result.remarks),
     ...section('order in time', result.order),
-    ...section('not checked', result.notChecked),
+    ...section('not checked', wrapped(result.notChecked)),
   ];
   return lines.map(visible).join('\n');
 }
 
 function section(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ['', `${title}:`, ...lines.map((line) => `  ${line}`)];
+}
+
+/** Sentences, broken as a report's are; what belongs to one is set in. */
+function wrapped(sentences: readonly string[]): string[] {
+  return sentences.flatMap((sentence) =>
+    wrap(visible(sentence), TEXT_WIDTH - 4).map((line, i) => (i === 0 ? line : `  ${line}`)),
+  );
 }
 
 function coverageLines({ coverage }: AuditResult): string[] {

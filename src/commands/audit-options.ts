@@ -63,6 +63,16 @@ export async function disclosedOption(
   return { disclosed: { files: await readDisclosed(paths), salts: parseSalts(bytes, saltFile ?? '') } };
 }
 
+/** A workspace has all its objects: nothing is disclosed beside it. @throws {BoundbookError} USAGE */
+export function assertNoDisclosure(options: Options): void {
+  const flag = ['object', 'salts'].find((name) => options[name] !== undefined);
+  if (flag === undefined) return;
+  throw usageError(
+    `--${flag} is only for a bundle, whose contents can be withheld`,
+    'Name the folder or tar of a bundle (a folder as ./NAME), or leave the flag out.',
+  );
+}
+
 /**
  * The path of a bundle, when that is what is meant: a folder that has an index or is written as a path, or a tar.
  *

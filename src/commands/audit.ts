@@ -65,10 +65,13 @@ export const command: CommandDefinition = {
     const { audit, auditBundle } = await import('../audit/audit.js');
     const { renderAudit } = await import('../audit/render.js');
     const { toJson } = await import('../audit/result.js');
-    const { auditOptions, bundleAt, disclosedOption } = await import('./audit-options.js');
+    const { assertNoDisclosure, auditOptions, bundleAt, disclosedOption } = await import(
+      './audit-options.js'
+    );
     const asked = await auditOptions(root, options);
     const { claim, ledger } = asked;
     const bundle = await bundleAt(root, selector, asked);
+    if (bundle === null) assertNoDisclosure(options);
     if (claim !== undefined && bundle === null && ledger === undefined) {
       const { claimWithoutLedger } = await import('./claim-check.js');
       const alone = await claimWithoutLedger(root, selector, claim);

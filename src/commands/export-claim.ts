@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { assertOutsideRecord } from '../audit/bundle/place.js';
 import { canonicalText } from '../core/canonical-json.js';
 import { digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
@@ -42,6 +43,8 @@ export async function exportClaim(
   selector: string | undefined,
   request: ClaimExport,
 ): Promise<CommandResult> {
+  for (const path of [request.out, request.linkage])
+    if (path !== null) assertOutsideRecord(root, resolve(root, path));
   const stored = await loadManifest(root, selector);
   const { manifests } = await readWorkspace(root);
   const superseded = requireSuperseded(stored.manifest, manifests);

@@ -16,7 +16,9 @@ export function renderError(error: BoundbookError): string {
 }
 
 function renderFault(fault: Fault): string[] {
-  const place = fault.line === undefined ? fault.where : `${fault.line}:${fault.column ?? 1} ${fault.where}`;
+  const { line, column = 1, where } = fault;
+  const isPlaced = line === undefined || where.endsWith(`:${line}`) || where.endsWith(`:${line}:${column}`);
+  const place = isPlaced ? where : `${line}:${column} ${where}`;
   const lines = [`  ${visible(place)}: ${visible(fault.message)}`];
   if (fault.hint !== undefined) lines.push(`      hint: ${visible(fault.hint)}`);
   return lines;

@@ -232,7 +232,7 @@ export function readError(path: string, error: unknown): BoundbookError {
   const code = systemCode(error);
   if (code === 'ENOENT' || code === 'ENOTDIR') {
     return new BoundbookError('FILE_NOT_FOUND', `${path} does not exist`, {
-      hint: 'Check the path; relative paths start at the current folder.',
+      hint: 'Check the path; relative paths start at the workspace (-C, else the current folder).',
       cause: error,
     });
   }
@@ -264,6 +264,12 @@ export function writeError(path: string, error: unknown): BoundbookError {
   if (code === 'ENOSPC' || code === 'EDQUOT') {
     return new BoundbookError('DISK_FULL', `no space left to write ${path}`, {
       hint: 'Free some space and run the command again; nothing that was recorded is lost.',
+      cause: error,
+    });
+  }
+  if (code === 'EFBIG') {
+    return new BoundbookError('FILE_UNWRITABLE', `${path} would be larger than files may be here (EFBIG)`, {
+      hint: 'Raise the limit of this user or shell (ulimit -f), or write to a file system that takes larger files.',
       cause: error,
     });
   }

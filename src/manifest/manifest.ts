@@ -45,6 +45,11 @@ export function sealManifest(draft: Omit<Manifest, 'pending' | 'execution_ready'
   return { ...parseManifest(bytes, 'the new manifest'), bytes };
 }
 
+/** Whether a file says of itself that it is a manifest, altered or not. */
+export function saysManifest(bytes: Uint8Array): boolean {
+  return /"format"\s*:\s*"boundbook\/manifest\//.test(Buffer.from(bytes).toString('latin1'));
+}
+
 /**
  * Reads a manifest from its bytes, which must be its canonical form and nothing else. A name of the form of
  * {@link manifestFileName} must belong to these very bytes.

@@ -1,11 +1,12 @@
 import { basename, isAbsolute, join, sep } from 'node:path';
 import { hexOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
-import { exists } from '../core/files.js';
+import { exists, readFileBounded } from '../core/files.js';
 import { spellingHint } from '../protocol/nearest.js';
-import { readManifestFileName } from './manifest.js';
+import { readManifestFileName, saysManifest } from './manifest.js';
 import {
   MANIFEST_FOLDER,
+  MAX_MANIFEST_BYTES,
   parentsOf,
   readManifest,
   readWorkspace,
@@ -46,10 +47,17 @@ export async function loadManifest(root: string, selector?: string): Promise<Sto
 /** A file that was never a manifest is a slip of the pen, not a manifest that differs. */
 async function assertLikeManifest(path: string, selector: string): Promise<void> {
   if (readManifestFileName(basename(path)) !== null || !(await exists(path))) return;
-  if (!/\.ya?ml$/i.test(path)) return;
+  if (/\.ya?ml$/i.test(path)) {
+    throw notFound(
+      `${selector} is not a manifest`,
+      `It looks like a protocol: \`boundbook freeze ${selector}\` writes its manifest.`,
+    );
+  }
+  const bytes = await readFileBounded(path, { maxBytes: MAX_MANIFEST_BYTES, allowEmpty: true });
+  if (bytes.length === 0 || saysManifest(bytes)) return;
   throw notFound(
     `${selector} is not a manifest`,
-    `It looks like a protocol: \`boundbook freeze ${selector}\` writes its manifest.`,
+    'Its name is none of a manifest (NAME.rN.DIGEST.json) and its content does not say that it is one. Name a plan, a digest, or a file in manifests/.',
   );
 }
 

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { type Digest, digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { type Checkpoint, checkpointOf } from '../ledger/checkpoint.js';
-import { type Manifest, parseManifest } from '../manifest/manifest.js';
+import { type Manifest, parseManifest, readManifestFileName, saysManifest } from '../manifest/manifest.js';
 import {
   type ManifestPredicate,
   manifestStatement,
@@ -33,7 +33,8 @@ export function readAttestable(bytes: Uint8Array, name: string): Attestable {
     if (/"schema"\s*:\s*"boundbook\/report\//.test(Buffer.from(bytes).toString('latin1'))) {
       return { ...common, kind: 'report', report: readReport(bytes, name) };
     }
-    return { ...common, kind: 'manifest', manifest: parseManifest(bytes, name).manifest };
+    if (readManifestFileName(common.name) !== null || saysManifest(bytes))
+      return { ...common, kind: 'manifest', manifest: parseManifest(bytes, name).manifest };
   }
   if (start.includes('\n\n\u00e2\u0080\u0094 ')) {
     return { ...common, kind: 'checkpoint', checkpoint: checkpointOf(bytes) };

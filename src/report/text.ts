@@ -78,7 +78,8 @@ function shorten(text: string, width: number): string {
   return `${cut}…`;
 }
 
-function wrap(text: string, width: number): readonly string[] {
+/** Breaks a text between words, and words that are wider than a line. */
+export function wrap(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(' ').flatMap((word) => chunks(word, width))) {

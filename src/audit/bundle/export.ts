@@ -13,6 +13,7 @@ import { BundleFolder } from './bundle-folder.js';
 import { fill } from './fill.js';
 import type { WrittenFile } from './hashed-file.js';
 import { isReportName } from './layout.js';
+import { assertOutsideRecord } from './place.js';
 import { Redaction, type RedactionChoice } from './redaction.js';
 import { type LedgerSnapshot, openSnapshot } from './snapshot.js';
 import { writeTar } from './tar-write.js';
@@ -56,7 +57,7 @@ export interface Exported {
  * their names, or not at all. A run may go on meanwhile: the bundle is of one state.
  *
  * @param selector what a person writes for a manifest, see `loadManifest`
- * @throws {BoundbookError} FILE_EXISTS for a name that is taken; OUTCOME_BLINDED; USAGE; DISK_FULL, FILE_UNWRITABLE; as
+ * @throws {BoundbookError} FILE_EXISTS for a name that is taken; OUTCOME_BLINDED; USAGE, also for a place among plans or ledgers; DISK_FULL, FILE_UNWRITABLE; as
  * `loadManifest` and `openSnapshot`.
  */
 export async function exportBundle(
@@ -68,7 +69,11 @@ export async function exportBundle(
   const out = resolve(root, options.out);
   const tar = options.tar === undefined ? null : resolve(root, options.tar);
   const salts = options.redact === undefined ? null : `${out}.salts`;
-  for (const path of [out, tar, salts]) if (path !== null) await assertNew(path);
+  for (const path of [out, tar, salts]) {
+    if (path === null) continue;
+    assertOutsideRecord(root, path);
+    await assertNew(path);
+  }
   const reports = await readReports(root, options.reports);
   const stored = await loadManifest(root, selector);
   const { beforeUnblinding } = options;
