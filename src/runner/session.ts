@@ -14,6 +14,7 @@ import { type Admission, type AdmissionOptions, admit, gatePassed, inspectModel 
 import { BindingsWatch } from './bindings-watch.js';
 import { Breaker } from './breaker.js';
 import { Coverage } from './coverage.js';
+import { lackOfSpace } from './free-space.js';
 import { countedAttempts, Interruptions } from './interruptions.js';
 import { Journal } from './journal.js';
 import type { Job } from './plan-queue.js';
@@ -285,6 +286,10 @@ class RunSession {
 
   async #mayStart(generates: boolean): Promise<boolean> {
     if (this.#stop.requested) return false;
+    const full = lackOfSpace(this.#admission.book.folder);
+    // No grace is set: a disk that still has room for what is in flight lets it end.
+    if (full !== null) this.#stop.request({ reason: 'disk_full', detail: full.message, error: full }, null);
+    if (full !== null) return false;
     if (!generates || this.#keeper === null) return true;
     return (await this.#keeper.isUp()) && !this.#stop.requested;
   }

@@ -348,12 +348,12 @@ describe('commands', () => {
 const mayMount = process.getuid?.() === 0 && process.platform === 'linux';
 
 test.skipIf(!mayMount)(
-  'a full disk in mid-run: exit 5, nothing recorded is lost, the next run goes on',
+  'a disk that is all but full in mid-run: exit 5, no attempt is cut, the next run goes on',
   async ({ skip }) => {
     const plan = await childTrial({ prompts: later(16), reps: 20 });
     const disk = join(temporaryFolder(), 'disk');
     mkdirSync(disk);
-    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1500k', 'tmpfs', disk]).status !== 0) {
+    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=5600k', 'tmpfs', disk]).status !== 0) {
       return skip('this container may not mount a tmpfs');
     }
     onTestFinished(() => void execFileSync('umount', ['-l', disk]));
@@ -364,6 +364,8 @@ test.skipIf(!mayMount)(
     const first = await start(plan, '--workers', '16').ended;
     expect(first.code).toBe(5);
     expect(JSON.parse(first.stdout)).toMatchObject({ error: { code: 'DISK_FULL' } });
+    expect(first.stdout).toContain('attempts are started with at least 4000000');
+    expect(await plan.of('attempt.recovered')).toEqual([]);
     const settledBefore = await plan.of('slot.settled');
     expect(settledBefore.length).toBeGreaterThan(0);
     rmSync(join(disk, 'ballast'));
