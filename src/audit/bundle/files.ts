@@ -24,7 +24,7 @@ export interface Stranger {
 }
 
 /** How many names of a folder or members of a tar are looked at: a bundle has a few, and one for each checkpoint. */
-export const MAX_NAMES = 200_000;
+export const MAX_NAMES = 100_000;
 /** How many strangers are kept. */
 const MAX_STRANGERS = 1000;
 
