@@ -382,7 +382,7 @@ describe('clocks', () => {
 
 test('a certificate that has expired since still stamps what it stamped', async () => {
   const { root, manifest } = await tell();
-  const short = makeAuthority(['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'], 'signer', 2);
+  const short = makeAuthority(['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'], 'signer', 8);
   try {
     await stamp(root, digestOf(manifest), short);
     const end = Date.parse(short.ends());
