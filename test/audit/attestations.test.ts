@@ -154,8 +154,8 @@ describe('a plan that was stamped, signed, run, stamped again and reported', () 
       /^ {2}report no later than \S+Z: /m,
       /^ {2}the plan came before the first attempt: entry 1, before it, names a token over the manifest$/m,
       /^ {2}3 time stamps by the given authority$/m,
-      /^ {2}the signature of planner\+[0-9a-f]{8} over the manifest \(attestations\//m,
-      /^ {2}the signature of planner\+[0-9a-f]{8} over the report report\.json \(attestations\//m,
+      /^ {2}the signature of planner\+[0-9a-f]{8} over the manifest\s+\(attestations\//m,
+      /^ {2}the signature of planner\+[0-9a-f]{8} over the report report\.json\s+\(attestations\//m,
       /^ {2}whether the certificate of the time-stamping authority was revoked$/m,
       /^ {2}whether models were asked before, outside this ledger/m,
     ]) {
