@@ -9,18 +9,17 @@ export const command: CommandDefinition = {
   examples: ['boundbook template models/M', 'boundbook template models/* --json'],
   next: 'boundbook check renders the templates of a plan for the flags that its arms send',
   run: async (folders, _options, context) => {
-    const [{ basename, resolve }, { auditTemplate, FLAGS }, { findTemplate }, { WORDS }, { renderTable }] =
+    const [{ basename, resolve }, { auditTemplate, FLAGS }, { requireTemplate }, { WORDS }, { renderTable }] =
       await Promise.all([
         import('node:path'),
         import('../chat-template/audit.js'),
-        import('../chat-template/source.js'),
+        import('./template-folder.js'),
         import('../planning/arm-templates.js'),
         import('../planning/table.js'),
       ]);
-    const { requireTemplate } = await import('./template-folder.js');
     const audits = [];
     for (const folder of folders) {
-      const source = await requireTemplate(resolve(context.root, folder), folder, findTemplate);
+      const source = await requireTemplate(resolve(context.root, folder), folder);
       audits.push({ folder, audit: auditTemplate(source, `${folder}/${source.file}`) });
     }
     const word = (result: FlagResult): string => (result.slot === 'raises' ? 'raises' : WORDS[result.slot]);
