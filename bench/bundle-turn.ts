@@ -3,6 +3,7 @@ import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { auditBundle } from '../src/audit/audit.js';
 import { bareLoop } from './bare-loop.js';
+import { peakMemory } from './memory.js';
 
 /** One turn of the bundle bench, in a process of its own: `node bundle-turn.js bare|audit BUNDLE` prints a {@link Turn}. */
 export interface Turn {
@@ -102,6 +103,6 @@ const turn: Turn = {
   entries,
   ms: performance.now() - from,
   cpuMs: (used.user + used.system) / 1000,
-  rss: process.resourceUsage().maxRSS * 1024,
+  rss: peakMemory(),
 };
 process.stdout.write(JSON.stringify(turn));

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { Protocol } from '../src/protocol/schema.js';
 import { planDigest } from '../src/slots/plan.js';
 import { atMost, type Figure } from './figure.js';
+import { peakMemory } from './memory.js';
 
 const SLOTS = 1_000_000;
 
@@ -29,5 +30,5 @@ if (process.argv[2] === 'child' && process.argv[1] === fileURLToPath(import.meta
   const start = performance.now();
   const { count } = planDigest(protocol, new Map([['all', tasks]]));
   const seconds = (performance.now() - start) / 1000;
-  process.stdout.write(JSON.stringify({ seconds, count, megabytes: process.resourceUsage().maxRSS / 1024 }));
+  process.stdout.write(JSON.stringify({ seconds, count, megabytes: peakMemory() / 2 ** 20 }));
 }

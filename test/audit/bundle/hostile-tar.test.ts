@@ -13,7 +13,7 @@ import { temporaryFolder } from './support.js';
 /** What a stranger may send as a tar, through the program itself. Needs dist/, which `npm test` has built before. */
 
 const MB = 1024 * 1024;
-const MAX_MEMORY = 300 * MB;
+const MAX_MEMORY = 200 * MB;
 
 /** A sound bundle, member by member, in the folder `b`. */
 let sound: Member[];
