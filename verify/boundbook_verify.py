@@ -13,9 +13,11 @@ BUNDLE is a folder or a tar of it. Exit status: 0 nothing found, 4 findings, 2 w
 import array
 import base64
 import binascii
+import collections
 import datetime
 import hashlib
 import hmac
+import itertools
 import json
 import math
 import operator
@@ -694,6 +696,7 @@ CAUSES = (
     "connection_refused", "connection_lost", "time_limit", "queue_limit", "http_status", "body_not_json", "body_error",
     "body_no_choice", "body_malformed", "body_too_large", "spawn_failed", "exit_status", "killed_by_signal",
     "candidate_missing", "report_missing", "report_invalid", "process_gone", "grader_fault", "storage_fault",
+    "stream_cut", "model_differs",
 )  # fmt: skip
 ATTRIBUTIONS = ("infrastructure", "model", "undetermined")
 MAX_SET_DEPTH = 50
@@ -744,6 +747,7 @@ _CONDITIONS = members(
         "exit_status": one_or_more(integer(0, 255)),
         "signal": one_or_more(text(pattern="SIG[A-Z0-9]+")),
         "service_alive": boolean,
+        "first_token": boolean,
         "exception": one_or_more(text(1)),
         "text": text(1),
     },
@@ -766,7 +770,8 @@ _RUNNERS = {
             ),
             "limits": members({"request_s": _DURATION, "queue_wait_s": number(0, 86400), "response_bytes": _BYTES}),
             "sources": map_of(_PATH, _ID),
-        }
+        },
+        {"stream": boolean},
     ),
     "command": members(
         {
@@ -808,7 +813,18 @@ _CONDITION = members(
         ),
         "grader": by_member("kind", _GRADERS),
     },
-    {"reasoning": one_of("on", "off"), "execution": map_of(either(text(), number(), boolean))},
+    {
+        "reasoning": one_of("on", "off"),
+        "execution": map_of(either(text(), number(), boolean)),
+        "loop_stop": members(
+            {
+                "unit": one_of("words", "characters"),
+                "length": integer(1, 256),
+                "repeats": integer(2, 65536),
+                "window": integer(2, 65536),
+            }
+        ),
+    },
 )
 _ANALYSIS = members(
     {
@@ -1026,6 +1042,11 @@ def check_references(protocol):
         reward = condition["grader"].get("reward")
         if reward and not (reward["min"] < reward["max"] and reward["min"] <= 0 <= reward["max"]):
             raise Refusal("a range of rewards that is empty or has no zero")
+        stop = condition.get("loop_stop")
+        if stop and not protocol["runner"].get("stream", False):
+            raise Refusal("a stop rule for answers that are not streamed")
+        if stop and stop["window"] < stop["length"] + stop["repeats"] - 1:
+            raise Refusal("a stop rule that can never fire")
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -1871,7 +1892,7 @@ class Rules:
         return ("undetermined", None)
 
     def _matches(self, when, signals):
-        if not all(_condition_holds(name, wanted, signals[name]) for name, wanted in when.items() if name != "text"):
+        if not all(_condition_holds(name, wanted, signals.get(name)) for name, wanted in when.items() if name != "text"):
             return False
         if "text" not in when:
             return True
@@ -1898,7 +1919,7 @@ def _verdict_of(rule):
 def _condition_holds(name, wanted, signal):
     if signal is None:
         return False
-    if name == "service_alive":
+    if name in ("service_alive", "first_token"):
         return signal is wanted
     values = wanted if type(wanted) is list else [wanted]
     if name in ("http_status", "embedded_status"):
@@ -2319,7 +2340,8 @@ _SIGNALS = members(
         "service_alive": nullable(boolean),
         "exception": nullable(text()),
         "text": nullable(text()),
-    }
+    },
+    {"first_token": boolean},
 )
 _RESULT = by_member(
     "kind",
@@ -2339,8 +2361,8 @@ _CLOSED = by_member(
 _FRAME = {"seq": COUNT, "prev": nullable(HEX64), "time": TIME}
 
 
-def _entry(kind, /, **own):
-    return members({**_FRAME, "type": one_of(kind), **own})
+def _entry(kind, optional=None, /, **own):
+    return members({**_FRAME, "type": one_of(kind), **own}, optional)
 
 
 _ENTRY_FORMS = {
@@ -2444,6 +2466,7 @@ _ENTRY_FORMS = {
     ),
     "stage.finished": _entry(
         "stage.finished",
+        {"first_token_seconds": SECONDS},
         attempt=HEX32,
         slot=HEX32,
         stage=one_of(*STAGES),
@@ -2583,6 +2606,9 @@ class Answer:
         self.completion_tokens = None
         self.finish_reason = None
         self.error_word = None
+        self.error = body_error(body)
+        self.first_token = None
+        self.stopped_at = None
         try:
             self.value = parse_json(body)
         except Refusal:
@@ -2649,6 +2675,183 @@ class Answer:
         elif reason == "length" or any(part is not None for part in reasoning):
             self.text = ""
         return "body_malformed" if self.text is None else None
+
+
+LOOP_STOP = "loop_stop"
+_GIVEN_UP = ("abort", "error")
+
+
+def stream_events(body):
+    """(data, offset of the end) of each event of a text/event-stream; a line ends with LF or CR LF."""
+    offset, data = 0, []
+    for index, line in enumerate(body.split(b"\n")[:-1]):
+        offset += len(line) + 1
+        if index == 0 and line.startswith(b"\xef\xbb\xbf"):
+            line = line[3:]
+        if line.endswith(b"\r"):
+            line = line[:-1]
+        if line:
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                data.append(value[1:] if value.startswith(b" ") else value)
+        else:
+            if data:
+                yield b"\n".join(data), offset
+            data = []
+
+
+class LoopWatch:
+    """The declared stop rule: one n-gram of units stands `repeats` times within the last `window` units."""
+
+    def __init__(self, rule):
+        self._words = rule["unit"] == "words"
+        self._n, self._repeats, self._window = rule["length"], rule["repeats"], rule["window"]
+        self._units = collections.deque()
+        self._counts = collections.Counter()
+        self._rest = ""
+        self.fired = False
+
+    def feed(self, added):
+        if self._words:
+            *units, self._rest = re.split("[\t-\r ]", self._rest + added)
+            for unit in units:
+                if unit:
+                    self._take(unit)
+            return
+        whole, self._rest = self._rest + added, ""
+        if whole and "\ud800" <= whole[-1] <= "\udbff":
+            whole, self._rest = whole[:-1], whole[-1]
+        for unit in whole.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass"):
+            self._take(unit)
+
+    def _take(self, unit):
+        if len(self._units) == self._window:
+            oldest = tuple(itertools.islice(self._units, self._n))
+            self._counts[oldest] -= 1
+            if not self._counts[oldest]:
+                del self._counts[oldest]
+            self._units.popleft()
+        self._units.append(unit)
+        if len(self._units) < self._n:
+            return
+        gram = tuple(itertools.islice(reversed(self._units), self._n))[::-1]
+        self._counts[gram] += 1
+        if self._counts[gram] >= self._repeats:
+            self.fired = True
+
+
+class StreamedAnswer:
+    """What a kept stream comes to; the same members as an Answer."""
+
+    def __init__(self, body, endpoint, model_name, loop_stop):
+        self.cause = None
+        self.text = None
+        self.prompt_tokens = None
+        self.completion_tokens = None
+        self.finish_reason = None
+        self.error_word = None
+        self.error = None
+        self.first_token = False
+        self.stopped_at = None
+        self._endpoint = endpoint
+        self._model_name = model_name
+        self._watches = [LoopWatch(loop_stop) for _ in range(2)] if loop_stop else []
+        self._content = []
+        self._read(body)
+
+    def _read(self, body):
+        events = 0
+        for data, end in stream_events(body):
+            if not data:
+                continue
+            events += 1
+            if data.strip(b"\t\n\v\f\r \xa0") == b"[DONE]":
+                break
+            self.cause = self._take(data, end)
+            if self.cause or self.stopped_at is not None:
+                break
+        if events == 0:
+            plain = Answer(body, self._endpoint, self._model_name)
+            self.cause, self.error, self.error_word = plain.cause or "body_malformed", plain.error, plain.error_word
+        if self.cause is None:
+            self.cause = self._conclude()
+
+    def _conclude(self):
+        joined = "".join(self._content)
+        if self.stopped_at is not None:
+            self.text, self.finish_reason = joined, LOOP_STOP
+            self.prompt_tokens = self.completion_tokens = None
+            return None
+        if self.finish_reason is None:
+            return "stream_cut"
+        if self.finish_reason in _GIVEN_UP:
+            self.error_word = self.finish_reason
+            return "body_error"
+        if not self._content and not self.first_token and self.finish_reason not in ("stop", "length"):
+            return "body_malformed"
+        self.text = joined
+        return None
+
+    def _take(self, data, end):
+        """Takes a chunk; gives the cause of failure or None."""
+        try:
+            value = parse_json(data)
+        except Refusal:
+            return "body_malformed"
+        self.error = body_error(data)
+        if self.error is not None:
+            return "body_error"
+        if type(value) is not dict:
+            return "body_malformed"
+        choices, model, usage = value.get("choices"), value.get("model"), value.get("usage")
+        choices = [] if choices is None else choices
+        if type(choices) is not list or (type(model) is not str and (choices or "model" in value)):
+            return "body_malformed"
+        if type(model) is str and model != self._model_name:
+            return "model_differs"
+        if usage is not None:
+            if type(usage) is not dict:
+                return "body_malformed"
+            counts = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
+            if any(count is not None and COUNT(count) for count in counts):
+                return "body_malformed"
+            if counts != [None, None]:
+                self.prompt_tokens, self.completion_tokens = counts
+        if not choices:
+            return None
+        return "body_malformed" if len(choices) > 1 else self._take_choice(choices[0], end)
+
+    def _take_choice(self, choice, end):
+        if type(choice) is not dict or choice.get("index") not in (None, 0) or choice.get("index") is False:
+            return "body_malformed"
+        reason, earlier = choice.get("finish_reason"), self.finish_reason
+        if nullable(text(0, 100))(reason) or reason == LOOP_STOP:
+            return "body_malformed"
+        parts = [choice.get("text"), None]
+        if self._endpoint == "chat":
+            delta = choice.get("delta")
+            delta = {} if delta is None else delta
+            if type(delta) is not dict:
+                return "body_malformed"
+            parts = [delta.get(name) for name in ("content", "reasoning_content", "reasoning")]
+        if any(type(part) not in (str, type(None)) for part in parts):
+            return "body_malformed"
+        content = parts[0]
+        reasoning = next((part for part in parts[1:] if part is not None), None)
+        if earlier is not None and (content or reasoning or reason not in (None, earlier)):
+            return "body_malformed"
+        if content is not None:
+            self._content.append(content)
+        if content or reasoning:
+            self.first_token = True
+        if reason is not None:
+            self.finish_reason = reason
+        for watch, part in zip(self._watches, (content, reasoning)):
+            if part:
+                watch.feed(part)
+        if self.finish_reason is None and any(watch.fired for watch in self._watches):
+            self.stopped_at = end
+        return None
 
 
 def body_error(body):
@@ -2735,6 +2938,9 @@ def check_report(data, task, candidate_digest, reward, expected_tests):
     return value
 
 
+_FROM_BODY = ("body_not_json", "body_error", "body_no_choice", "body_malformed", "stream_cut", "model_differs")
+
+
 class Evidence:
     """Holds what attempts leave behind against the plan."""
 
@@ -2743,6 +2949,7 @@ class Evidence:
         self._pack = pack
         self._outcome = outcome
         self._runner = plan.protocol["runner"]
+        self._streams = self._runner.get("stream", False)
         self._templates = {
             name: [(role, parse_template(condition["prompt"][role])) for role in ("system", "user") if role in condition["prompt"]]
             for name, condition in plan.protocol["conditions"].items()
@@ -2797,8 +3004,10 @@ class Evidence:
             "model": self._plan.model_name(key),
             "seed": entry["sampling_seed"],
             "n": 1,
-            "stream": False,
+            "stream": self._streams,
         }
+        if self._streams:
+            request["stream_options"] = {"include_usage": True}
         if "reasoning" in condition:
             request["chat_template_kwargs"] = {"enable_thinking": condition["reasoning"] == "on"}
         if self._runner["endpoint"] == "chat":
@@ -2838,6 +3047,10 @@ class Evidence:
     def check_stage(self, entry, key, candidate):
         """What a stage left behind; candidate is the digest of what was graded."""
         result = entry["result"]
+        if not (self._runner["adapter"] == "openai" and entry["stage"] == "generate"):
+            self._check_first_token(entry, None)
+            if result["kind"] == "failure":
+                require("first_token" not in result["signals"], "nothing is streamed here", "FAILURE_DIFFERS")
         if result["kind"] == "candidate":
             self._check_candidate(entry, key)
             return
@@ -2863,6 +3076,20 @@ class Evidence:
             "ANSWER_DIFFERS",
         )
 
+    def _check_first_token(self, entry, came):
+        measured = entry.get("first_token_seconds")
+        require(
+            (came is True) == (measured is not None) and (measured or 0) <= entry["seconds"],
+            "when the first token came is not what the kept stream lets one expect",
+            "ANSWER_DIFFERS",
+        )
+
+    def _answer(self, body, key):
+        name, endpoint = self._plan.model_name(key), self._runner["endpoint"]
+        if not self._streams:
+            return Answer(body, endpoint, name)
+        return StreamedAnswer(body, endpoint, name, self._plan.condition(key["arm"]).get("loop_stop"))
+
     def _check_candidate(self, entry, key):
         if self._runner["adapter"] == "command":
             self._check_said(entry, key)
@@ -2872,7 +3099,11 @@ class Evidence:
         body = self._bytes(digest, "an answer")
         if body is None:
             return
-        answer = Answer(body, self._runner["endpoint"], self._plan.model_name(key))
+        answer = self._answer(body, key)
+        self._check_first_token(entry, answer.first_token)
+        require(
+            answer.stopped_at in (None, len(body)), "the stream goes on after the stop rule fired", "CANDIDATE_DIFFERS"
+        )
         require(answer.cause is None, "the kept answer is no answer: %s" % answer.cause, "CANDIDATE_DIFFERS")
         same = digest_of(to_utf8(answer.text)) == entry["result"]["candidate"]
         require(same, "the candidate is not the text of the answer", "CANDIDATE_DIFFERS")
@@ -2946,8 +3177,18 @@ class Evidence:
             return
         cause, shown = signals["cause"], (signals["http_status"], signals["embedded_status"], signals["exception"])
         status, exception = body_error(body) or (None, None)
-        if cause in ("body_not_json", "body_error", "body_no_choice", "body_malformed"):
-            answer = Answer(body, self._runner["endpoint"], self._plan.model_name(key))
+        answer, came = None, False if self._streams else None
+        if shown[0] in (None, 200) and (self._streams or cause in _FROM_BODY):
+            answer = self._answer(body, key)
+            came = answer.first_token
+        if self._streams:
+            hidden = answer is not None and (answer.cause is None or answer.stopped_at is not None)
+            require(not hidden, "the kept stream is a complete answer", "FAILURE_DIFFERS")
+        require(signals.get("first_token") is came, "whether a token came is another thing", "FAILURE_DIFFERS")
+        self._check_first_token(entry, came)
+        if cause in _FROM_BODY:
+            require(answer is not None, "the status is that of a failure", "FAILURE_DIFFERS")
+            status, exception = answer.error or (None, None)
             require(answer.cause == cause, "reading the answer gives %s" % answer.cause, "FAILURE_DIFFERS")
             expected = (200, status, exception)
             if cause != "body_error" or answer.error_word is not None:

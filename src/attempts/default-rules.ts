@@ -32,7 +32,16 @@ export const DEFAULT_RULES: readonly AttributionRule[] = [
   }),
   named('request-refused', { http_status: '4xx' }),
   named('error-without-status', { cause: 'body_error' }),
-  named('no-answer', { cause: ['body_not_json', 'body_no_choice', 'body_malformed', 'body_too_large'] }),
+  named('no-answer', {
+    cause: [
+      'body_not_json',
+      'body_no_choice',
+      'body_malformed',
+      'body_too_large',
+      'stream_cut',
+      'model_differs',
+    ],
+  }),
   named('time-limit', { cause: 'time_limit' }),
   named('killed', { cause: 'killed_by_signal' }),
   named('exit-status', { cause: 'exit_status' }),

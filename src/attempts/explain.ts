@@ -25,7 +25,7 @@ export function explain(rules: readonly AttributionRule[], signals: FailureSigna
   const compare = (when: When, condition: Condition): Compared => ({
     condition,
     wanted: when[condition],
-    observed: signals[condition],
+    observed: signals[condition] ?? null,
   });
   const conditions = ({ when }: AttributionRule) => Object.keys(when) as Condition[];
   const passed: ({ readonly rule: string } & Compared)[] = [];

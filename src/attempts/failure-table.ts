@@ -99,6 +99,22 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
     http_status: 200,
     service_alive: true,
   }),
+  failure('stream-ended', 'a stream ends without a finish reason', SERVED, {
+    ...generate,
+    phase: 'body',
+    cause: 'stream_cut',
+    http_status: 200,
+    service_alive: true,
+    first_token: true,
+  }),
+  failure('other-model', 'a streamed answer of another model', SERVED, {
+    ...generate,
+    phase: 'body',
+    cause: 'model_differs',
+    http_status: 200,
+    service_alive: true,
+    first_token: false,
+  }),
   failure('endless-answer', 'the time limit, the service lives', SERVED, {
     ...generate,
     phase: 'body',

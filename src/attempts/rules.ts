@@ -53,7 +53,8 @@ export function holds(condition: Condition, when: When, signals: FailureSignals)
     case 'embedded_status':
       return statusIn(when[condition], signals[condition]);
     case 'service_alive':
-      return when.service_alive === undefined || when.service_alive === signals.service_alive;
+    case 'first_token':
+      return when[condition] === undefined || when[condition] === signals[condition];
     case 'text':
       return when.text === undefined || (signals.text !== null && pattern(when.text).test(signals.text));
     default:

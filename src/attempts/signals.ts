@@ -20,6 +20,8 @@ export interface FailureSignals {
   readonly service_alive: boolean | null;
   /** Name of an exception, as reported. */
   readonly exception: string | null;
+  /** Of a streamed answer: whether any token had come; absent where nothing is streamed. */
+  readonly first_token?: boolean;
   /** At most 500 characters of error text. */
   readonly text: string | null;
 }

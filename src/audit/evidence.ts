@@ -1,8 +1,10 @@
 import type { FailureSignals } from '../attempts/signals.js';
 import { type Digest, digestOf } from '../core/digest.js';
 import type { EntryOf } from '../ledger/entries.js';
-import type { OpenaiRunner, Protocol } from '../protocol/schema.js';
-import { readAnswer, type Usage } from '../runner/adapters/openai-answer.js';
+import type { Protocol } from '../protocol/schema.js';
+import type { Question, Usage } from '../runner/adapters/openai-answer.js';
+import { questionOf } from '../runner/adapters/openai-request.js';
+import { readResponse } from '../runner/adapters/openai-stream.js';
 import { differences, shorten, shown } from './difference.js';
 import { contradictionIn } from './failed-answer.js';
 import type { Findings, Place } from './finding.js';
@@ -67,8 +69,10 @@ export class EvidenceCheck {
     if (work !== null) {
       this.#saysOfNoAnswer(entry, work, where);
       if (result.kind === 'candidate') this.#candidate(entry, result, work, where);
-      else if (result.kind === 'report') this.#grading.report(result, work, where);
-      else this.#failure(entry, result, work, candidate, where);
+      else if (result.kind === 'report') {
+        this.#streamsNothing(entry, null, where);
+        this.#grading.report(result, work, where);
+      } else this.#failure(entry, result, work, candidate, where);
     }
   }
 
@@ -78,6 +82,17 @@ export class EvidenceCheck {
     if (service && entry.result.kind === 'candidate') return;
     const process = !service && (entry.stage === 'generate' || condition.grader.kind === 'report');
     this.#said(entry, process ? entry.finish_reason : null, null, where);
+  }
+
+  #streamsNothing(entry: StageEntry, signals: FailureSignals | null, where: Place): void {
+    this.#firstToken(entry, null, where);
+    if (signals?.first_token === undefined) return;
+    this.#findings.add({
+      code: 'FAILURE_DIFFERS',
+      where: { ...where, pointer: '/result/signals/first_token' },
+      message: 'the signals speak of a token where nothing is streamed',
+      evidence: { expected: null, actual: signals.first_token },
+    });
   }
 
   #form({ stage, result, objects }: StageEntry, where: Place): void {
@@ -101,11 +116,22 @@ export class EvidenceCheck {
     const place = { ...where, pointer: '/result/candidate' };
     const { runner } = this.#protocol;
     const { response } = entry.objects;
+    if (runner.adapter !== 'openai') this.#streamsNothing(entry, null, where);
     if (runner.adapter !== 'openai' || response === undefined) return;
     const bytes = this.#shelf.read(response, { ...where, pointer: '/objects/response' });
     if (this.#shelf.isRedacted(response)) this.unchecked.add('candidate');
     if (bytes === null) return;
-    const reading = readAnswer(bytes, runner.endpoint, work.model);
+    const { answer: reading, firstToken, stoppedAt } = readResponse(bytes, questionOf(runner, work));
+    this.#firstToken(entry, firstToken, where);
+    if (stoppedAt !== null && stoppedAt !== bytes.length) {
+      this.#findings.add({
+        code: 'CANDIDATE_DIFFERS',
+        where: { ...place, object: response },
+        message: `the stop rule fires at byte ${stoppedAt} of the kept stream, which goes on to byte ${bytes.length}`,
+        evidence: { expected: stoppedAt, actual: bytes.length },
+      });
+      return;
+    }
     const actual = reading.ok ? digestOf(reading.text) : null;
     if (reading.ok && actual === candidate) {
       this.#grading.answered(candidate, reading.text);
@@ -143,6 +169,24 @@ export class EvidenceCheck {
     }
   }
 
+  /** When the first token came was measured; that one came is in the kept stream. */
+  #firstToken(
+    { first_token_seconds: measured, seconds }: StageEntry,
+    came: boolean | null,
+    where: Place,
+  ): void {
+    const isDue = came === true;
+    if (isDue === (measured !== undefined) && (measured ?? 0) <= seconds) return;
+    this.#findings.add({
+      code: 'ANSWER_DIFFERS',
+      where: { ...where, pointer: '/first_token_seconds' },
+      message: isDue
+        ? `the kept stream has a first token; the entry says ${measured ?? 'nothing'} of its ${seconds} s`
+        : 'a time of a first token where none was kept',
+      evidence: { expected: isDue, actual: measured ?? null },
+    });
+  }
+
   /** A failure that hides an answer or a report is the way to another try (P11, P13). */
   #failure(
     entry: StageEntry,
@@ -159,9 +203,9 @@ export class EvidenceCheck {
         response === undefined
           ? Buffer.alloc(0)
           : this.#shelf.read(response, { ...where, pointer: '/objects/response' });
-      if (bytes !== null) this.#failedAnswer(bytes, signals, runner.endpoint, work.model, place);
+      if (bytes !== null) this.#failedAnswer(bytes, entry, signals, questionOf(runner, work), place);
       else if (response !== undefined && this.#shelf.isRedacted(response)) this.unchecked.add('failure');
-    }
+    } else this.#streamsNothing(entry, signals, where);
     if (entry.stage === 'grade' && work.condition.grader.kind !== 'report') {
       // Plan and references were checked: grading an answer in this process cannot fail.
       this.#findings.add({
@@ -187,12 +231,13 @@ export class EvidenceCheck {
 
   #failedAnswer(
     bytes: Buffer,
+    entry: StageEntry,
     signals: Result<'failure'>['signals'],
-    endpoint: OpenaiRunner['endpoint'],
-    model: string,
+    question: Question,
     where: Place,
   ): void {
-    const contradiction = contradictionIn(signals, bytes, endpoint, model);
+    this.#firstToken(entry, question.stream ? signals.first_token === true : null, where);
+    const contradiction = contradictionIn(signals, bytes, question);
     if (contradiction !== null) {
       const { what, expected, actual } = contradiction;
       this.#findings.add({
@@ -202,7 +247,7 @@ export class EvidenceCheck {
         evidence: { expected, actual },
         outcome: true,
       });
-    } else if (isWhole(signals, () => readAnswer(bytes, endpoint, model).ok)) {
+    } else if (isWhole(signals, () => readResponse(bytes, question).answer.ok)) {
       if (this.doubtful.length < MAX_DOUBTFUL) this.doubtful.push(where.seq ?? 0);
     }
   }

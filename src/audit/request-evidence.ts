@@ -81,13 +81,13 @@ export class RequestCheck {
     const { runner } = this.#protocol;
     const { number, condition, model, fields, samplingSeed } = work;
     if (runner.adapter === 'openai') {
-      const { endpoint } = runner;
+      const { endpoint, stream } = runner;
       // The slots of one task differ in nothing but the seed.
       const parts = this.#requests.get(number, () =>
-        aroundSeed(buildRequest(endpoint, condition, model, fields, 0).toString('utf8')),
+        aroundSeed(buildRequest(endpoint, condition, model, fields, 0, stream).toString('utf8')),
       );
       return parts === null
-        ? buildRequest(endpoint, condition, model, fields, samplingSeed)
+        ? buildRequest(endpoint, condition, model, fields, samplingSeed, stream)
         : parts[0] + samplingSeed + parts[1];
     }
     return canonicalBytes({

@@ -26,6 +26,7 @@ const signals = z.strictObject({
   service_alive: z.boolean().nullable(),
   exception: z.string().nullable(),
   text: z.string().nullable(),
+  first_token: z.boolean().exactOptional().describe('of a streamed answer: whether any token had come'),
 });
 
 const slotKey = z.strictObject({
@@ -197,6 +198,9 @@ const drafts = {
     finish_reason: z.string().nullable(),
     seconds,
     queue_seconds: seconds.describe('waiting for a busy server before the first token; part of seconds'),
+    first_token_seconds: seconds
+      .exactOptional()
+      .describe('of a streamed answer: from its request to its first token'),
   }),
   'attempt.finished': z.strictObject({
     type: z.literal('attempt.finished'),

@@ -38,7 +38,8 @@ const STARTED = whole(
     `"session":${HEX32},"slot":${HEX32},"time":${TIME},"type":"attempt\\.started"\\}`,
 );
 const STAGE = whole(
-  `\\{"attempt":${HEX32},"finish_reason":${orNull(STRING)},"objects":${OBJECTS},"prev":${PREV},` +
+  `\\{"attempt":${HEX32},"finish_reason":${orNull(STRING)},(?:"first_token_seconds":${SECONDS},)?"objects":${OBJECTS},` +
+    `"prev":${PREV},` +
     `"queue_seconds":${SECONDS},"result":${RESULT},"seconds":${SECONDS},"seq":${COUNT},"slot":${HEX32},` +
     `"stage":"(generate|grade)","time":${TIME},"type":"stage\\.finished","usage":${orNull(USAGE)}\\}`,
 );
@@ -119,20 +120,21 @@ function readStage(text: string): EntryOf<'stage.finished'> | null {
     ,
     attempt = '',
     reason = null,
+    first,
     name,
     object,
     prev = null,
     queued,
     candidate,
     report,
-    value,
     ...rest
   ] = match;
-  const [seconds, seq, slot = '', stage, time = '', usage, completion, prompt] = rest;
-  if (!isShortest(queued) || !isShortest(seconds) || !isShortest(value)) return null;
+  const [value, seconds, seq, slot = '', stage, time = '', usage, completion, prompt] = rest;
+  if (![queued, seconds, value, first].every(isShortest)) return null;
   return {
     attempt,
     finish_reason: reason,
+    ...(first === undefined ? {} : { first_token_seconds: Number(first) }),
     objects: name === undefined ? {} : { [name]: object as Digest },
     prev,
     queue_seconds: Number(queued),

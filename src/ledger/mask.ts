@@ -27,7 +27,8 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
     ...asJson(entry),
     result: result.kind === 'failure' ? asJson(result) : { kind: result.kind, candidate: MASK },
     objects: Object.fromEntries(Object.keys(entry.objects).map((name) => [name, MASK])),
-    ...(result.kind === 'failure' ? {} : { usage: MASK, finish_reason: MASK }),
+    // An empty answer has no first token.
+    ...(result.kind === 'failure' ? {} : { usage: MASK, finish_reason: MASK, first_token_seconds: MASK }),
   };
 }
 

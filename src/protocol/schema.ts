@@ -80,6 +80,13 @@ const grader = z.discriminatedUnion('kind', [
   }),
 ]);
 
+const loopStop = z.strictObject({
+  unit: z.enum(['words', 'characters']),
+  length: z.int().min(1).max(256).describe('units in the repeated sequence'),
+  repeats: z.int().min(2).max(65_536).describe('how often it must stand in the window'),
+  window: z.int().min(2).max(65_536).describe('how many of the last units are looked at'),
+});
+
 const condition = z.strictObject({
   prompt: z.strictObject({
     system: z.string().optional(),
@@ -88,6 +95,11 @@ const condition = z.strictObject({
   decoding,
   reasoning: z.enum(['on', 'off']).optional().describe('sent as chat_template_kwargs.enable_thinking'),
   grader,
+  loop_stop: loopStop
+    .optional()
+    .describe(
+      'a generation that repeats itself so is ended there, and graded as it is; needs a streamed answer',
+    ),
   execution: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
     .optional()
@@ -116,6 +128,12 @@ const sources = z.record(id, path).describe('files and folders of the runner tha
 const openaiRunner = z.strictObject({
   adapter: z.literal('openai'),
   endpoint: z.enum(['chat', 'completions']),
+  stream: z
+    .boolean()
+    .optional()
+    .describe(
+      'true: answers are streamed, so that what came of one that is cut is kept; absent: they are not',
+    ),
   service: z.strictObject({
     argv: argv.describe('{weights} {tokenizer} {host} {port} {model} are filled in by the gate'),
     env: environmentNames.optional(),
@@ -178,6 +196,8 @@ export const CAUSES = [
   'process_gone',
   'grader_fault',
   'storage_fault',
+  'stream_cut',
+  'model_differs',
 ] as const;
 
 const oneOrMore = <T extends z.ZodType>(item: T) => z.union([item, z.array(item).min(1)]);
@@ -197,6 +217,7 @@ const rule = z.strictObject({
       exit_status: oneOrMore(z.int().min(0).max(255)).optional(),
       signal: oneOrMore(z.string().regex(/^SIG[A-Z0-9]+$/)).optional(),
       service_alive: z.boolean().optional(),
+      first_token: z.boolean().optional().describe('of a streamed answer: whether any token had come'),
       exception: oneOrMore(z.string().min(1)).optional().describe('never suffices by itself'),
       text: z
         .string()
@@ -304,6 +325,7 @@ export type TaskSet = Protocol['task_sets'][string];
 export type Model = Protocol['models'][string];
 export type Condition = Protocol['conditions'][string];
 export type Queue = Protocol['queues'][string];
+export type LoopStop = z.infer<typeof loopStop>;
 export type Decoding = Condition['decoding'];
 export type Grader = Condition['grader'];
 export type Runner = Protocol['runner'];

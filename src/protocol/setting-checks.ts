@@ -84,6 +84,7 @@ function checkConditions(protocol: Protocol, collector: FaultCollector): void {
     const path: Path = ['conditions', name];
     checkPrompt(condition, path, collector);
     checkGrader(condition, protocol.runner.adapter, [...path, 'grader'], collector);
+    checkLoopStop(condition, protocol.runner, [...path, 'loop_stop'], collector);
     const text = canonicalText(condition);
     const twin = seen.get(text);
     if (twin !== undefined) {
@@ -107,6 +108,27 @@ function checkGrader(condition: Condition, adapter: string, path: Path, collecto
     );
   }
   if (grader.kind === 'report') checkReward(grader.reward, [...path, 'reward'], collector);
+}
+
+function checkLoopStop(
+  { loop_stop: rule }: Condition,
+  runner: Protocol['runner'],
+  path: Path,
+  collector: FaultCollector,
+): void {
+  if (rule === undefined) return;
+  if (runner.adapter !== 'openai' || runner.stream !== true) {
+    const hint = 'A generation can only be stopped while it comes: use the openai runner with stream: true.';
+    collector.add(path, 'a stop rule is declared for answers that are not streamed', hint);
+  }
+  const least = rule.length + rule.repeats - 1;
+  if (rule.window < least) {
+    collector.add(
+      [...path, 'window'],
+      `a window of ${rule.window} units never holds ${rule.repeats} sequences of ${rule.length}`,
+      `It takes at least ${least} units.`,
+    );
+  }
 }
 
 /** Checks the templates of a condition's prompt. */

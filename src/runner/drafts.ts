@@ -70,6 +70,7 @@ function stageRecord(
     finish_reason: end.finishReason?.toWellFormed() ?? null,
     seconds: end.seconds,
     queue_seconds: end.queueSeconds,
+    ...(end.firstTokenSeconds === undefined ? {} : { first_token_seconds: end.firstTokenSeconds }),
   };
   return { draft, objects: kept.map(([, object]) => object) };
 }

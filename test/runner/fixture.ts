@@ -62,6 +62,10 @@ export interface PlanSetting {
   readonly limits?: string;
   readonly readyS?: number;
   readonly stopGraceS?: number;
+  /** Whether answers are streamed. */
+  readonly stream?: boolean;
+  /** A stop rule, as YAML. */
+  readonly loopStop?: string;
 }
 
 export const RULES = `[
@@ -82,7 +86,7 @@ function openaiRunner(log: string, setting: PlanSetting): string {
   ];
   return `
   adapter: openai
-  endpoint: chat
+  endpoint: chat${setting.stream === true ? '\n  stream: true' : ''}
   service:
     argv: ${JSON.stringify(argv)}
     ready: { path: /health, timeout_s: ${readyS} }
@@ -109,7 +113,7 @@ conditions:
   default:
     prompt: { user: "{prompt}" }
     decoding: { temperature: 1, top_p: 1, top_k: -1, min_p: 0, max_tokens: 8 }
-    grader: ${setting.grader ?? '{ kind: integer, answer: answer }'}
+    grader: ${setting.grader ?? '{ kind: integer, answer: answer }'}${setting.loopStop === undefined ? '' : `\n    loop_stop: ${setting.loopStop}`}
 arms:
 ${each((model) => `  ${model}: { model: ${model}, condition: default }`)}
 queues:

@@ -116,9 +116,9 @@ const MODES = {
   },
   'bad-status': (_n, _q, r) => r.socket?.end('HTTP/1.1 two hundred\r\n\r\n'),
   reset: (_n, _q, r) => r.socket?.resetAndDestroy(),
-  'reset-once': (n, q, r) => (n === 1 ? r.socket?.resetAndDestroy() : json(r, 200, good(q, '7'))),
+  'reset-once': (n, q, r) => (n === 1 ? r.socket?.resetAndDestroy() : reply(r, q, '7')),
   'busy-twice': (n, q, r) => {
-    if (n > 2) return json(r, 200, good(q, '7'));
+    if (n > 2) return reply(r, q, '7');
     r.writeHead(n === 1 ? 429 : 503, n === 1 ? { 'retry-after': '1' } : {}).end(
       '{"error":{"message":"busy"}}',
     );
@@ -131,23 +131,140 @@ const MODES = {
       error: { message: "This model's maximum context length is 13 tokens", type: 'BadRequestError' },
     }),
   slow: (_n, q, r) => setTimeout(() => json(r, 200, good(q, '7')), 20_000).unref(),
-  later: (_n, q, r) => setTimeout(() => json(r, 200, good(q, '7')), 300),
+  later: (_n, q, r) => setTimeout(() => reply(r, q, '7'), 300),
   length: (_n, q, r) => json(r, 200, good(q, '', 'length', null)),
   aborted: (_n, q, r) => json(r, 200, good(q, '7', 'abort')),
   'no-end': (_n, q, r) =>
     json(r, 200, { ...frame(q), usage: undefined, choices: [{ ...choice('7'), finish_reason: null }] }),
   surrogate: (_n, q, r) =>
     r.writeHead(200).end(JSON.stringify(good(q, 'SURROGATE')).replace('SURROGATE', '7 \\ud800')),
-  right: (_n, q, r) => json(r, 200, good(q, '7')),
-  wrong: (_n, q, r) => json(r, 200, good(q, '8')),
-  die: (n, q, r) => (n === 1 && !diedBefore() ? process.exit(9) : json(r, 200, good(q, '7'))),
+  right: (_n, q, r) => reply(r, q, '7'),
+  wrong: (_n, q, r) => reply(r, q, '8'),
+  die: (n, q, r) => (n === 1 && !diedBefore() ? process.exit(9) : reply(r, q, '7')),
 };
 
+function reply(response, asked, text) {
+  if (asked.stream) stream(response, whole(asked, text));
+  else json(response, 200, good(asked, text));
+}
+
 function answer(mode, count, asked, response) {
-  const act = MODES[mode];
-  if (act === undefined) json(response, 200, good(asked, '7'));
+  const act = (asked.stream ? STREAMS[mode] : undefined) ?? MODES[mode];
+  if (act === undefined) reply(response, asked, '7');
   else act(count, asked, response);
 }
+
+/** One chunk of a stream; `more` goes into its choice. */
+function chunk({ model }, delta, more = {}) {
+  const content = { delta, text: delta.content ?? '' };
+  return {
+    id: 'x',
+    object: 'chat.completion.chunk',
+    model,
+    choices: [{ index: 0, ...content, finish_reason: null, ...more }],
+  };
+}
+
+const USAGE = { prompt_tokens: 3, completion_tokens: 2 };
+
+/** A whole stream: role, one chunk for each text, finish reason, usage without a choice (F-65), [DONE]. */
+function whole(asked, ...texts) {
+  return [
+    chunk(asked, { role: 'assistant', content: '' }),
+    ...texts.map((content) => chunk(asked, { content })),
+    chunk(asked, {}, { finish_reason: 'stop' }),
+    { model: asked.model, choices: [], usage: USAGE },
+    '[DONE]',
+  ];
+}
+
+function toEvent(value) {
+  return `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`;
+}
+
+/** Sends events in pieces of so many bytes, and ends or cuts the connection. */
+function stream(
+  response,
+  events,
+  { cut = false, edit = (text) => text, size = Number.POSITIVE_INFINITY } = {},
+) {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const bytes = Buffer.isBuffer(events) ? events : Buffer.from(edit(events.map(toEvent).join('')));
+  let sent = 0;
+  const more = () => {
+    if (response.destroyed) return;
+    if (sent < bytes.length) {
+      response.write(bytes.subarray(sent, sent + size), () => setImmediate(more));
+      sent += size;
+    } else if (cut) setTimeout(() => response.socket?.destroy(), 20);
+    else response.end();
+  };
+  more();
+}
+
+const STREAMS = {
+  // Lines and characters are cut wherever a piece ends; comments, names and CR LF are no data.
+  pieces: (_n, q, r) =>
+    stream(r, whole(q, '7', ' ä€😀'), {
+      size: 1,
+      edit: (text) => `: ping\n\nevent: message\n${text.replaceAll('\n', '\r\n')}`,
+    }),
+  'no-done': (_n, q, r) => stream(r, whole(q, '7').slice(0, -1)),
+  'usage-without-choices': (_n, q, r) =>
+    stream(r, [...whole(q, '7').slice(0, 3), { model: q.model, usage: USAGE }, '[DONE]']),
+  'role-only': (_n, q, r) =>
+    stream(r, [chunk(q, { role: 'assistant', content: null }), ...whole(q, '7').slice(1)]),
+  reasoning: (_n, q, r) =>
+    stream(r, [chunk(q, { reasoning_content: 'four and three' }), ...whole(q, '7').slice(1)]),
+  'reasoning-only': (_n, q, r) =>
+    stream(r, [chunk(q, { reasoning: 'four and' }), chunk(q, {}, { finish_reason: 'length' }), '[DONE]']),
+  length: (_n, q, r) => stream(r, [chunk(q, {}, { finish_reason: 'length' }), '[DONE]']),
+  'cut-before': (_n, q, r) => stream(r, whole(q).slice(0, 1), { cut: true }),
+  'cut-after': (_n, q, r) => stream(r, whole(q, '7 is', ' the').slice(0, 3), { cut: true }),
+  'cut-when-complete': (_n, q, r) => stream(r, whole(q, '7').slice(0, 3), { cut: true }),
+  'ends-before': (_n, q, r) => stream(r, whole(q).slice(0, 1)),
+  'ends-after': (_n, q, r) => stream(r, whole(q, '7 is').slice(0, 2)),
+  'ends-in-a-line': (_n, q, r) => stream(r, whole(q, '7').slice(0, 3), { edit: (text) => text.slice(0, -1) }),
+  'error-first': (_n, _q, r) =>
+    stream(r, [{ error: { code: 503, message: 'overloaded', type: 'Overloaded' } }]),
+  'error-after': (_n, q, r) =>
+    stream(r, [...whole(q, '7').slice(0, 2), { error: { code: 429, message: 'preempted' } }, '[DONE]']),
+  'two-choices': (_n, q, r) =>
+    stream(r, [chunk(q, { content: '7' }), chunk(q, { content: '8' }, { index: 1 })]),
+  two: (_n, q, r) => {
+    const one = chunk(q, { content: '7' });
+    stream(r, [{ ...one, choices: [...one.choices, ...one.choices] }]);
+  },
+  // F-73: the first answer is from the model that was asked, all others are not.
+  'other-model': (_n, q, r) =>
+    stream(r, [chunk(q, { content: '7' }), chunk({ model: 'another' }, { content: '8' })]),
+  aborted: (_n, q, r) => stream(r, [chunk(q, { content: '7' }, { finish_reason: 'abort' }), '[DONE]']),
+  'goes-on': (_n, q, r) =>
+    stream(r, [chunk(q, { content: '7' }, { finish_reason: 'stop' }), chunk(q, { content: '8' }), '[DONE]']),
+  'not-streamed': (_n, q, r) => json(r, 200, good(q, '7')),
+  'not-utf-8': (_n, q, r) => {
+    const [before, after] = whole(q, '@').map(toEvent).join('').split('@');
+    stream(r, Buffer.concat([Buffer.from(before), Buffer.of(0xc3, 0x28), Buffer.from(after)]));
+  },
+  'huge-line': (_n, _q, r) => stream(r, [`{"x":"${'y'.repeat(2_000_000)}"}`]),
+  deep: (_n, _q, r) => stream(r, ['['.repeat(100_000) + ']'.repeat(100_000)]),
+  'no-json': (_n, _q, r) => stream(r, ['so be it']),
+  pings: (_n, _q, r) => stream(r, Buffer.from(': ping\n\n: ping\n\n')),
+  surrogate: (_n, q, r) =>
+    stream(r, whole(q, '7 HIGH', 'LOW'), {
+      edit: (text) => text.replace('HIGH', '\\ud83d').replace('LOW', '\\ude00'),
+    }),
+  // Says the same three words for ever.
+  looping: (_n, q, r) => {
+    r.writeHead(200, { 'content-type': 'text/event-stream' });
+    const more = () => {
+      if (r.destroyed) return;
+      r.write(toEvent(chunk(q, { content: 'so it is ' })));
+      setTimeout(more, 2);
+    };
+    more();
+  },
+};
 
 function choice(text, finish_reason = 'stop', content = text) {
   return { index: 0, message: { role: 'assistant', content }, text, finish_reason };

@@ -44,6 +44,8 @@ import { expandSlots } from '../../src/slots/plan.js';
 export type Step =
   /** The service answers this text; it is graded. */
   | { readonly answer: string }
+  /** The service says these texts, one a chunk, and the stop rule fires at the last. Only where answers are streamed. */
+  | { readonly looped: readonly string[] }
   /** It answers, and the attempt's process is gone before the answer is graded; the second session grades it. */
   | { readonly interrupted: string }
   /** Generating fails with these signals; `body` is what was kept of an answer. */
@@ -269,6 +271,7 @@ function createStore(
 /** What one slot is about, and whether a command makes its candidate. */
 interface SmallJob extends Job {
   readonly isCommand: boolean;
+  readonly streams: boolean;
 }
 
 class Writer {
@@ -286,7 +289,9 @@ class Writer {
     this.#jobs = [...expandSlots(protocol, ids)].map((slot) => {
       const job = jobOf(protocol, tasks, slot);
       if (job === null) throw new Error('a slot without a task');
-      return { ...job, isCommand: protocol.runner.adapter === 'command' };
+      const { runner } = protocol;
+      const streams = runner.adapter === 'openai' && runner.stream === true;
+      return { ...job, isCommand: runner.adapter === 'command', streams };
     });
   }
 
@@ -453,6 +458,7 @@ function attemptOf(job: SmallJob, step: Step, session: string, before: readonly 
 }
 
 type Names = { readonly attempt: string; readonly slot: string };
+const FIRST_TOKEN = 0.25;
 const STAGE = { usage: null, finishReason: null, seconds: 1.25, queueSeconds: 0, objects: {} } as const;
 
 function isCrash(step: Step): boolean {
@@ -471,10 +477,21 @@ function stagesOf(job: SmallJob, step: Exclude<Step, 'crash'>, names: Names) {
       stage: 'generate',
       phase: 'body',
       service_alive: true,
+      ...(job.streams ? { first_token: false } : {}),
       ...step.failure,
     });
     const kept = step.body === undefined ? {} : { response: Buffer.from(step.body) };
-    return [generateRecord(names, { kind: 'failure', signals, ...STAGE, objects: kept })];
+    const first = signals.first_token === true ? { firstTokenSeconds: FIRST_TOKEN } : {};
+    return [generateRecord(names, { kind: 'failure', signals, ...STAGE, objects: kept, ...first })];
+  }
+  if ('looped' in step) {
+    const bytes = Buffer.from(step.looped.join(''));
+    const objects = {
+      response: Buffer.from(toStream(chunksOf(job.work.model, step.looped, names.attempt))),
+    };
+    const ended = { ...STAGE, objects, finishReason: 'loop_stop', firstTokenSeconds: FIRST_TOKEN };
+    const stopped = generateRecord(names, { kind: 'candidate', bytes, ...ended });
+    return [stopped, gradeOf(job, names, step.looped.join(''))];
   }
   const text = 'answer' in step ? step.answer : step.interrupted;
   const generated = job.isCommand ? madeByCommand(names, text) : answered(job, names, text);
@@ -482,11 +499,13 @@ function stagesOf(job: SmallJob, step: Exclude<Step, 'crash'>, names: Names) {
 }
 
 function answered(job: SmallJob, names: Names, text: string) {
+  const respond = job.streams ? streamOf : responseOf;
   return generateRecord(names, {
     kind: 'candidate',
     bytes: Buffer.from(text),
     ...STAGE,
-    objects: { response: Buffer.from(responseOf(job.work.model, text, names.attempt)) },
+    objects: { response: Buffer.from(respond(job.work.model, text, names.attempt)) },
+    ...(job.streams && text !== '' ? { firstTokenSeconds: FIRST_TOKEN } : {}),
     usage: { prompt_tokens: 9, completion_tokens: 4 },
     finishReason: 'stop',
   });
@@ -527,10 +546,41 @@ function reportOf(text: string, task: string, candidate: string) {
   return { task, candidate, tests, reward: passed.length / 2, log: 'free' };
 }
 
-function requestOf({ work, isCommand }: SmallJob, attempt: string): Buffer {
-  if (!isCommand) return buildRequest('chat', work.condition, work.model, work.fields, work.samplingSeed);
+function requestOf({ work, isCommand, streams }: SmallJob, attempt: string): Buffer {
+  const { condition, model, fields, samplingSeed } = work;
+  if (!isCommand) return buildRequest('chat', condition, model, fields, samplingSeed, streams);
   const modelPaths = (model: string) => ({ weights: `/weights/${model}`, tokenizer: null });
   return new CommandAdapter({ modelPaths } as never).request(work, attempt);
+}
+
+/** What such a server streams: role, each character, finish reason, usage without a choice, the end. */
+export function streamOf(model: string, content: string, id: string): string {
+  const [first = {}, ...chunks] = chunksOf(model, [...content], id);
+  return toStream([
+    first,
+    ...chunks,
+    chunkOf(model, id, {}, 'stop'),
+    { ...chunkFrame(model, id), choices: [], usage: { prompt_tokens: 9, completion_tokens: 4 } },
+    '[DONE]',
+  ]);
+}
+
+function chunksOf(model: string, texts: readonly string[], id: string): readonly object[] {
+  const role = chunkOf(model, id, { role: 'assistant', content: '' });
+  return [role, ...texts.map((content) => chunkOf(model, id, { content }))];
+}
+
+function chunkOf(model: string, id: string, delta: object, finish_reason: string | null = null): object {
+  return { ...chunkFrame(model, id), choices: [{ index: 0, delta, logprobs: null, finish_reason }] };
+}
+
+function chunkFrame(model: string, id: string) {
+  return { id: `chatcmpl-${id}`, object: 'chat.completion.chunk', created: 1_790_000_000, model };
+}
+
+function toStream(events: readonly (object | string)[]): string {
+  const lines = events.map((event) => (typeof event === 'string' ? event : JSON.stringify(event)));
+  return lines.map((line) => `data: ${line}\n\n`).join('');
 }
 
 /** What a server of the common kind answers. */

@@ -36,6 +36,8 @@ interface StageEnd {
   readonly seconds: number;
   /** Waiting for a busy server, a part of `seconds`. */
   readonly queueSeconds: number;
+  /** Of a streamed answer: from its request to its first token. */
+  readonly firstTokenSeconds?: number | undefined;
 }
 
 /** Stopped from outside before it ended: nothing came of it, and that it was cut is all that can be recorded. */

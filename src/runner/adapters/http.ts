@@ -17,6 +17,8 @@ export interface HttpRequest {
   /** Past this many bytes of body the connection is cut. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
+  /** Sees each piece of a body as it comes; true ends the request there, as an answer. */
+  readonly watch?: (status: number, piece: Buffer) => boolean;
 }
 
 export type HttpResult =
@@ -91,7 +93,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#resolve = resolve;
     const limit = () => this.#fail('time_limit', `no complete answer within ${request.timeoutMs / 1000} s`);
     this.#timer = setTimeout(limit, request.timeoutMs);
-    this.#onAbort = () => this.#end({ kind: 'abandoned' });
+    this.#onAbort = () => this.#cut({ kind: 'abandoned' });
     request.signal.addEventListener('abort', this.#onAbort);
   }
 
@@ -116,19 +118,16 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#done) return;
     const room = this.#request.maxBytes - this.#size;
     this.#size += chunk.length;
-    this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
-    if (this.#size > this.#request.maxBytes) {
+    const kept = chunk.length > room ? chunk.subarray(0, room) : chunk;
+    this.#chunks.push(kept);
+    if (this.#request.watch?.(this.#status ?? 0, kept) === true) this.#cut(this.#answer());
+    else if (this.#size > this.#request.maxBytes) {
       this.#fail('body_too_large', `the answer is longer than ${this.#request.maxBytes} bytes`);
     }
   }
 
   onResponseEnd(): void {
-    this.#end({
-      kind: 'answer',
-      status: this.#status ?? 0,
-      headers: this.#headers,
-      body: this.#body(),
-    });
+    this.#end(this.#answer());
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -136,7 +135,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #fail(cause: Cause, text: string): void {
-    this.#end({
+    this.#cut({
       kind: 'failure',
       cause,
       phase: this.#phase,
@@ -146,9 +145,20 @@ class Exchange implements Dispatcher.DispatchHandler {
     });
   }
 
+  #answer(): HttpResult {
+    return { kind: 'answer', status: this.#status ?? 0, headers: this.#headers, body: this.#body() };
+  }
+
   #body(): Buffer {
     const [only] = this.#chunks;
     return this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
+  }
+
+  /** Ends the exchange without waiting for the other side. */
+  #cut(result: HttpResult): void {
+    const wasOpen = !this.#done;
+    this.#end(result);
+    if (wasOpen) this.#controller?.abort(new Error('the caller has gone'));
   }
 
   #end(result: HttpResult): void {
@@ -157,7 +167,6 @@ class Exchange implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer);
     this.#request.signal.removeEventListener('abort', this.#onAbort);
     this.#chunks = [];
-    if (result.kind !== 'answer') this.#controller?.abort(new Error('the caller has gone'));
     this.#resolve(result);
   }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { BoundbookError } from '../../core/errors.js';
 import type { JsonValue } from '../../core/json.js';
 import { parseStrictJson } from '../../core/strict-json.js';
-import type { Cause, OpenaiRunner } from '../../protocol/schema.js';
+import type { Cause, LoopStop, OpenaiRunner } from '../../protocol/schema.js';
 
 export interface Usage {
   readonly prompt_tokens: number | null;
@@ -25,6 +25,15 @@ export type AnswerReading =
       readonly exception: string | null;
     };
 
+/** What was asked, as far as it matters to the reading of an answer. */
+export interface Question {
+  readonly endpoint: OpenaiRunner['endpoint'];
+  /** As the request calls it. */
+  readonly model: string;
+  readonly stream: boolean;
+  readonly loopStop: LoopStop | null;
+}
+
 const count = z.int().min(0).nullish();
 const answer = z.object({
   model: z.string(),
@@ -42,7 +51,7 @@ const chatChoice = z.object({
 const textChoice = z.object({ finish_reason: z.string().max(100).nullish(), text: z.string() });
 
 /** Finish reasons by which a server says that it gave up, under status 200 (harnesses §15.4). */
-const GIVEN_UP = new Set(['abort', 'error']);
+export const GIVEN_UP: ReadonlySet<string> = new Set(['abort', 'error']);
 
 /**
  * Reads the body of an answer with status 200. What is no complete answer to this request is a failure with a typed
@@ -50,7 +59,7 @@ const GIVEN_UP = new Set(['abort', 'error']);
  * generation that the server broke off, an answer that says neither how nor after how many tokens it ended (F-61).
  */
 export function readAnswer(body: Buffer, endpoint: OpenaiRunner['endpoint'], model: string): AnswerReading {
-  const parsed = parse(body);
+  const parsed = parseAnswer(body);
   if (!parsed.ok) return parsed;
   const error = errorIn(parsed.value);
   if (error !== null) return error;
@@ -100,9 +109,10 @@ function contentOf(
   return reasoned || finishReason === 'length' ? '' : null;
 }
 
-type Refusal = Extract<AnswerReading, { ok: false }>;
+export type Refusal = Extract<AnswerReading, { ok: false }>;
 
-function parse(body: Buffer): { readonly ok: true; readonly value: JsonValue } | Refusal {
+/** Strict JSON, or what is none. */
+export function parseAnswer(body: Buffer): { readonly ok: true; readonly value: JsonValue } | Refusal {
   try {
     return { ok: true, value: parseStrictJson(body, 'the answer') };
   } catch (error) {
@@ -113,7 +123,7 @@ function parse(body: Buffer): { readonly ok: true; readonly value: JsonValue } |
 }
 
 /** An error object in place of an answer (F-63); null when there is none. */
-function errorIn(value: JsonValue): Refusal | null {
+export function errorIn(value: JsonValue): Refusal | null {
   const record = asRecord(value);
   const error = record?.error;
   if (record === null || error === undefined || error === null) return null;
@@ -132,14 +142,16 @@ function errorIn(value: JsonValue): Refusal | null {
 /** What the body of an answer under an error status says, for people: exception name and text. */
 export function errorText(body: Buffer): { readonly exception: string | null; readonly text: string | null } {
   if (body.length === 0) return { exception: null, text: null };
-  const parsed = parse(body);
+  const parsed = parseAnswer(body);
   const error = parsed.ok ? errorIn(parsed.value) : null;
   if (error !== null) return { exception: error.exception, text: error.text };
   // Not JSON, or no error in it: the beginning of the body is the text.
   return { exception: null, text: body.subarray(0, 2000).toString('utf8') };
 }
 
-function asRecord(value: JsonValue | undefined): Readonly<Record<string, JsonValue | undefined>> | null {
+export function asRecord(
+  value: JsonValue | undefined,
+): Readonly<Record<string, JsonValue | undefined>> | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? (value as Readonly<Record<string, JsonValue | undefined>>)
     : null;
@@ -153,7 +165,7 @@ function asStatus(value: JsonValue | undefined): number | null {
     : null;
 }
 
-function refuse(cause: Cause, text: string): Refusal {
+export function refuse(cause: Cause, text: string): Refusal {
   return { ok: false, cause, text, embeddedStatus: null, exception: null };
 }
 
@@ -162,6 +174,6 @@ function issueText(error: z.ZodError): string {
   return `/${(issue?.path ?? []).join('/')}: ${issue?.message ?? 'not an answer'}`;
 }
 
-function quote(text: string): string {
+export function quote(text: string): string {
   return JSON.stringify(text.slice(0, 100).toWellFormed());
 }

@@ -2,6 +2,8 @@ import { canonicalBytes } from '../../core/canonical-json.js';
 import type { JsonObject, JsonValue } from '../../core/json.js';
 import type { Condition, OpenaiRunner } from '../../protocol/schema.js';
 import { renderPrompt } from '../prompt.js';
+import type { Work } from './adapter.js';
+import type { Question } from './openai-answer.js';
 
 export const ENDPOINT_PATHS = { chat: '/v1/chat/completions', completions: '/v1/completions' } as const;
 
@@ -15,6 +17,7 @@ export function buildRequest(
   model: string,
   fields: JsonObject,
   seed: number,
+  stream = false,
 ): Buffer {
   const { decoding, reasoning } = condition;
   return canonicalBytes({
@@ -27,7 +30,9 @@ export function buildRequest(
     max_tokens: decoding.max_tokens,
     seed,
     n: 1,
-    stream: false,
+    stream,
+    // Without it no server says what a streamed answer cost.
+    ...(stream ? { stream_options: { include_usage: true } } : {}),
     ...defined({
       stop: decoding.stop,
       presence_penalty: decoding.presence_penalty,
@@ -36,6 +41,14 @@ export function buildRequest(
     }),
     ...(reasoning === undefined ? {} : { chat_template_kwargs: { enable_thinking: reasoning === 'on' } }),
   });
+}
+
+/** What of a request the reading of its answer rests on. */
+export function questionOf(
+  { endpoint, stream = false }: Pick<OpenaiRunner, 'endpoint' | 'stream'>,
+  { model, condition }: Pick<Work, 'model' | 'condition'>,
+): Question {
+  return { endpoint, model, stream, loopStop: condition.loop_stop ?? null };
 }
 
 /** The completions endpoint knows no roles: a system text stands directly before the user's. */

@@ -8,8 +8,9 @@ import type { Adapter, GenerateEnd, GradeEnd, RunningAttempt, Work } from './ada
 import { secondsSince } from './adapter.js';
 import { gradeText } from './answer-grading.js';
 import { type HttpResult, send } from './http.js';
-import { errorText, readAnswer } from './openai-answer.js';
-import { buildRequest, ENDPOINT_PATHS } from './openai-request.js';
+import { type AnswerReading, errorText, type Question } from './openai-answer.js';
+import { buildRequest, ENDPOINT_PATHS, questionOf } from './openai-request.js';
+import { readResponse, StreamReader } from './openai-stream.js';
 import { retryAfter } from './retry-after.js';
 
 /** The service as the adapter sees it. */
@@ -36,8 +37,9 @@ export class OpenaiAdapter implements Adapter {
     this.#runner = runner;
   }
 
-  request(work: Work): Buffer {
-    return buildRequest(this.#runner.endpoint, work.condition, work.model, work.fields, work.samplingSeed);
+  request({ condition, model, fields, samplingSeed }: Work): Buffer {
+    const { endpoint, stream } = this.#runner;
+    return buildRequest(endpoint, condition, model, fields, samplingSeed, stream);
   }
 
   async generate(attempt: RunningAttempt, signal: AbortSignal): Promise<GenerateEnd> {
@@ -46,20 +48,22 @@ export class OpenaiAdapter implements Adapter {
       throw new BoundbookError('INTERNAL', 'an attempt was started without a service or a request');
     }
     const start = performance.now();
-    const asked = await this.#ask(endpoint.pool, attempt.request, signal);
+    const question = questionOf(this.#runner, attempt.work);
+    const asked = await this.#ask(endpoint.pool, attempt.request, question, signal);
     if (asked.result.kind === 'abandoned') return asked.result;
-    const reading = this.#read(asked.result, attempt.work.model, asked.queueLimit);
+    const { answer, signals, body } = readEnd(asked.result, question, asked.queueLimit);
     const rest = {
-      objects: objectsOf(asked.result.body, asked.refusals),
-      usage: reading.ok ? reading.usage : null,
-      finishReason: reading.ok ? reading.finishReason : null,
+      objects: objectsOf(body, asked.refusals),
+      usage: answer.ok ? answer.usage : null,
+      finishReason: answer.ok ? answer.finishReason : null,
       seconds: secondsSince(start),
       queueSeconds: asked.queueSeconds,
+      firstTokenSeconds: asked.firstTokenSeconds,
     };
-    if (reading.ok) return { kind: 'candidate', bytes: Buffer.from(reading.text, 'utf8'), ...rest };
+    if (answer.ok) return { kind: 'candidate', bytes: Buffer.from(answer.text, 'utf8'), ...rest };
     // A broken connection is often seen before the end of the process that broke it.
-    const service_alive = await endpoint.isAlive(reading.signals.http_status === null ? DEATH_MS : 0);
-    return { kind: 'failure', signals: { ...reading.signals, service_alive }, ...rest };
+    const service_alive = await endpoint.isAlive(signals.http_status === null ? DEATH_MS : 0);
+    return { kind: 'failure', signals: { ...signals, service_alive }, ...rest };
   }
 
   async grade(attempt: RunningAttempt, candidate: Buffer): Promise<GradeEnd> {
@@ -81,7 +85,7 @@ export class OpenaiAdapter implements Adapter {
   }
 
   /** Asks until the server takes the request; what it refuses as busy before any token is queue time (DESIGN §9). */
-  async #ask(pool: Pool, body: Buffer, signal: AbortSignal): Promise<Asked> {
+  async #ask(pool: Pool, body: Buffer, question: Question, signal: AbortSignal): Promise<Asked> {
     const { limits, endpoint } = this.#runner;
     const request = {
       method: 'POST',
@@ -95,56 +99,86 @@ export class OpenaiAdapter implements Adapter {
     const refusals: Refusal[] = [];
     for (;;) {
       const queueSeconds = refusals.length === 0 ? 0 : secondsSince(start);
-      const result = await send(pool, request);
+      const watched = question.stream ? watchStream(question) : null;
+      const result = await send(pool, watched === null ? request : { ...request, watch: watched.watch });
       const busy = result.kind === 'answer' && (result.status === 429 || result.status === 503);
-      if (!busy) return { result, refusals, queueSeconds, queueLimit: false };
+      if (!busy) {
+        const firstTokenSeconds = watched?.firstTokenSeconds();
+        return { result, refusals, queueSeconds, queueLimit: false, firstTokenSeconds };
+      }
       const waited = secondsSince(start);
       const left = limits.queue_wait_s - waited;
       const pause = pauseBefore(refusals.length, result.headers, left);
       refusals.push({ status: result.status, at_seconds: waited, pause_seconds: pause ?? 0 });
-      if (pause === null) return { result, refusals, queueSeconds: waited, queueLimit: true };
+      const rest = { refusals, firstTokenSeconds: undefined };
+      if (pause === null) return { result, queueSeconds: waited, queueLimit: true, ...rest };
       if (!(await sleep(pause * 1000, signal))) {
-        return { result: { kind: 'abandoned' }, refusals, queueSeconds: 0, queueLimit: false };
+        return { result: { kind: 'abandoned' }, queueSeconds: 0, queueLimit: false, ...rest };
       }
     }
   }
-
-  #read(result: Ended, model: string, queueLimit: boolean): Reading {
-    if (result.kind === 'failure') {
-      const { phase, cause, text, status } = result;
-      return {
-        ok: false,
-        signals: failureSignals({ stage: 'generate', phase, cause, text, http_status: status }),
-      };
-    }
-    const answered = { stage: 'generate', http_status: result.status } as const;
-    if (result.status === 200) {
-      const reading = readAnswer(result.body, this.#runner.endpoint, model);
-      if (reading.ok) return reading;
-      const { cause, text, exception, embeddedStatus } = reading;
-      return {
-        ok: false,
-        signals: failureSignals({
-          ...answered,
-          phase: 'body',
-          cause,
-          text,
-          exception,
-          embedded_status: embeddedStatus,
-        }),
-      };
-    }
-    const phase = queueLimit ? 'queue' : 'headers';
-    const cause = queueLimit ? 'queue_limit' : 'http_status';
-    return { ok: false, signals: failureSignals({ ...answered, phase, cause, ...errorText(result.body) }) };
-  }
 }
 
+/** Follows a stream as it comes, for what cannot be seen afterwards: when its first token came, and where to stop. */
+function watchStream(question: Question) {
+  const reader = new StreamReader(question);
+  const start = performance.now();
+  let seconds: number | undefined;
+  const watch = (status: number, piece: Buffer): boolean => {
+    // Without a stop rule nothing after the first token is waited for.
+    if (status !== 200 || (seconds !== undefined && question.loopStop === null)) return false;
+    const stopped = reader.feed(piece);
+    if (reader.firstToken) seconds ??= secondsSince(start);
+    return stopped;
+  };
+  return { watch, firstTokenSeconds: () => seconds };
+}
+
+type Refused = Extract<AnswerReading, { ok: false }>;
 type Ended = Exclude<HttpResult, { kind: 'abandoned' }>;
 
-type Reading =
-  | Extract<ReturnType<typeof readAnswer>, { ok: true }>
-  | { readonly ok: false; readonly signals: FailureSignals };
+interface EndReading {
+  readonly answer: AnswerReading;
+  /** Of a failure; nothing is to be read from them when there is an answer. */
+  readonly signals: FailureSignals;
+  /** What is kept of the response. */
+  readonly body: Buffer;
+}
+
+/** What came of a request. A stream that is complete is an answer, whatever became of its connection (P13). */
+function readEnd(result: Ended, question: Question, queueLimit: boolean): EndReading {
+  const isRead = result.status === 200 && (result.kind === 'answer' || question.stream);
+  const reading = isRead ? readResponse(result.body, question) : null;
+  const body = result.body.subarray(0, reading?.stoppedAt ?? result.body.length);
+  const first_token = question.stream ? { first_token: reading?.firstToken ?? false } : {};
+  const answer = reading?.answer ?? NO_ANSWER;
+  const signals = { ...signalsOf(result, answer, queueLimit), ...first_token };
+  return { answer, signals, body };
+}
+
+const NO_ANSWER: Refused = {
+  ok: false,
+  cause: 'http_status',
+  text: '',
+  embeddedStatus: null,
+  exception: null,
+};
+
+function signalsOf(result: Ended, answer: AnswerReading, queueLimit: boolean): FailureSignals {
+  if (result.kind === 'failure') {
+    const { phase, cause, text, status } = result;
+    return failureSignals({ stage: 'generate', phase, cause, text, http_status: status });
+  }
+  const answered = { stage: 'generate', http_status: result.status } as const;
+  if (result.status !== 200) {
+    const phase = queueLimit ? 'queue' : 'headers';
+    const cause = queueLimit ? 'queue_limit' : 'http_status';
+    return failureSignals({ ...answered, phase, cause, ...errorText(result.body) });
+  }
+  const { cause, text, exception, embeddedStatus } = answer.ok ? NO_ANSWER : answer;
+  const embedded_status = embeddedStatus;
+  return failureSignals({ ...answered, phase: 'body', cause, text, exception, embedded_status });
+}
 
 /** One time that the server said it was busy; all of them are kept, so that its count of requests can be explained. */
 interface Refusal {
@@ -158,6 +192,7 @@ interface Asked {
   readonly refusals: readonly Refusal[];
   readonly queueSeconds: number;
   readonly queueLimit: boolean;
+  readonly firstTokenSeconds: number | undefined;
 }
 
 function objectsOf(body: Buffer, refusals: readonly Refusal[]): Record<string, Buffer> {

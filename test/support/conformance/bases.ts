@@ -1,7 +1,7 @@
 import { exportBundle } from '../../../src/audit/bundle/export.js';
 import { digestOf, hexOf } from '../../../src/core/digest.js';
 import { LooseBundle } from '../loose-bundle.js';
-import { LIVES, type Life, makeSmallBook, type SmallBookOptions, TASKS } from '../small-book.js';
+import { LIVES, type Life, makeSmallBook, type SmallBookOptions, streamOf, TASKS } from '../small-book.js';
 import { type AmendedName, isAmended, makeAmended } from './bases-amended.js';
 
 const NAMED: Life = [
@@ -55,6 +55,31 @@ const COMMAND_RULES = `- { id: killed, when: { signal: SIGKILL }, attribute: inf
     - { id: nothing, when: { cause: candidate_missing }, attribute: model, sufficient: true }
 `;
 
+/** A stream that was cut after its second character. */
+export function cutStream(model: string): string {
+  return streamOf(model, '123', 'cut').split('\n\n').slice(0, 3).join('\n\n');
+}
+
+/** As {@link LIVES}; the first stops in a loop, the third and fourth were cut after a token, the fifth ended without saying why. */
+function streamedLives(): readonly Life[] {
+  const lost = { cause: 'connection_lost', phase: 'body', http_status: 200, first_token: true } as const;
+  const [, second = [], , , , sixth = [], ...rest] = LIVES;
+  return [
+    [{ looped: ['so it is, ', 'so it is, ', 'so it', ' is, '] }],
+    second,
+    [{ failure: lost, body: cutStream('M@42') }, { answer: '7' }],
+    [{ failure: lost, body: cutStream('M@42') }, { failure: { ...lost, first_token: false } }],
+    [
+      {
+        failure: { cause: 'stream_cut', phase: 'body', http_status: 200, first_token: true },
+        body: `${cutStream('base')}\n\n`,
+      },
+    ],
+    sixth,
+    ...rest,
+  ];
+}
+
 /** Sound books from which cases are made. */
 const BOOKS = {
   /** Eleven slots, every kind of life, unblinded, with its report. */
@@ -82,6 +107,17 @@ const BOOKS = {
     tasks: COMMAND_TASKS,
     protocol: (text) =>
       commandProtocol(text).replace('tests: tests,', 'tests: tests, report_schema: schemas/report.json,'),
+  },
+  /** Streamed answers, and a stop rule for those that repeat themselves. */
+  streamed: {
+    lives: streamedLives(),
+    protocol: (text) =>
+      text
+        .replace('endpoint: chat', 'endpoint: chat\n  stream: true')
+        .replace(
+          'answer: answer }',
+          'answer: answer }\n    loop_stop: { unit: words, length: 3, repeats: 3, window: 12 }',
+        ),
   },
   /** Undetermined slots need a verdict before outcomes are shown; none was given, so it is unblinded in part. */
   judged: {

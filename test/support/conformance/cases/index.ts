@@ -14,6 +14,7 @@ import { RESULTS } from './results.js';
 import { SETTLEMENT } from './settlement.js';
 import { SIGNED_CHECKPOINTS } from './signed-checkpoints.js';
 import { STATEMENTS } from './statements.js';
+import { STREAMS } from './streams.js';
 
 export const CASES: readonly Case[] = [
   ...BINDING,
@@ -31,4 +32,5 @@ export const CASES: readonly Case[] = [
   ...COMMAND,
   ...SIGNED_CHECKPOINTS,
   ...STATEMENTS,
+  ...STREAMS,
 ];
