@@ -8,7 +8,7 @@ const CASES: Readonly<
   Record<string, { readonly story: readonly string[]; readonly token?: boolean; readonly requests?: number }>
 > = {
   right: { story: settled(1) },
-  // Pieces of one byte: inside characters, lines and line ends; comments and names are no data
+  // Pieces of three bytes: they end inside characters, lines and line ends; comments and names are no data
   pieces: { story: settled(0) },
   'no-done': { story: settled(1) },
   // F-65
@@ -66,7 +66,6 @@ const CASES: Readonly<
     requests: 2,
   },
   500: { story: twice('headers http_status 500/- alive', 'server'), token: false, requests: 2 },
-  slow: { story: undetermined('headers time_limit -/- alive'), token: false },
 };
 
 let plan: Trial;
@@ -76,7 +75,7 @@ test('every way in which a stream ends, ends in exactly its entries', async () =
   plan = await trial({
     prompts: Object.fromEntries(modes.map((mode) => [`t-${mode}`, `${mode} ${mode}`])),
     stream: true,
-    limits: 'request_s: 5, queue_wait_s: 3, response_bytes: 1000000',
+    limits: 'request_s: 30, queue_wait_s: 3, response_bytes: 1000000',
   });
   const summary = await plan.run({ workers: modes.length });
   expect(summary.reason).toBe('finished');
@@ -125,6 +124,22 @@ test('a stream that is cut leaves its text as evidence', async () => {
   const cut = await firstStage('huge-line');
   expect(book.store.getObject(cut?.objects.response ?? 'sha256:').length).toBe(1_000_000);
   book.close();
+});
+
+test('a server that says nothing, and one that falls silent, meet the time limit', async () => {
+  const silent = await trial({
+    prompts: { slow: 'slow', stalls: 'stalls' },
+    stream: true,
+    limits: 'request_s: 0.5, queue_wait_s: 3, response_bytes: 1000000',
+  });
+  await silent.run({ workers: 2 });
+  expect(await story(silent, 'slow')).toEqual(undetermined('headers time_limit -/- alive'));
+  expect(await story(silent, 'stalls')).toEqual(undetermined('body time_limit 200/- alive'));
+  const tokens = (await silent.of('stage.finished')).map(({ result }) =>
+    result.kind === 'failure' ? result.signals.first_token : null,
+  );
+  expect(tokens.sort()).toEqual([false, true]);
+  expect(await silent.findings()).toEqual([]);
 });
 
 async function firstStage(mode: string) {

@@ -206,7 +206,7 @@ const STREAMS = {
   // Lines and characters are cut wherever a piece ends; comments, names and CR LF are no data.
   pieces: (_n, q, r) =>
     stream(r, whole(q, '7', ' ä€😀'), {
-      size: 1,
+      size: 3,
       edit: (text) => `: ping\n\nevent: message\n${text.replaceAll('\n', '\r\n')}`,
     }),
   'no-done': (_n, q, r) => stream(r, whole(q, '7').slice(0, -1)),
@@ -254,6 +254,10 @@ const STREAMS = {
     stream(r, whole(q, '7 HIGH', 'LOW'), {
       edit: (text) => text.replace('HIGH', '\\ud83d').replace('LOW', '\\ude00'),
     }),
+  stalls: (_n, q, r) => {
+    r.writeHead(200, { 'content-type': 'text/event-stream' });
+    r.write(toEvent(chunk(q, { content: '7' })));
+  },
   // Says the same three words for ever.
   looping: (_n, q, r) => {
     r.writeHead(200, { 'content-type': 'text/event-stream' });
