@@ -697,7 +697,9 @@ CAUSES = (
     "body_no_choice", "body_malformed", "body_too_large", "spawn_failed", "exit_status", "killed_by_signal",
     "candidate_missing", "report_missing", "report_invalid", "process_gone", "grader_fault", "storage_fault",
     "stream_cut", "model_differs",
+    "idle_limit",
 )  # fmt: skip
+HOST_EVENTS = ("boot_changed",)
 ATTRIBUTIONS = ("infrastructure", "model", "undetermined")
 MAX_SET_DEPTH = 50
 
@@ -748,11 +750,20 @@ _CONDITIONS = members(
         "signal": one_or_more(text(pattern="SIG[A-Z0-9]+")),
         "service_alive": boolean,
         "first_token": boolean,
+        "oom_kill": boolean,
+        "host_event": one_or_more(one_of(*HOST_EVENTS)),
         "exception": one_or_more(text(1)),
         "text": text(1),
     },
 )
-_STEP = members({"argv": _ARGV, "wall_s": _DURATION, "output_bytes": _BYTES}, {"env": _ENVIRONMENT})
+_STEP = members(
+    {"argv": _ARGV, "wall_s": _DURATION, "output_bytes": _BYTES},
+    {"env": _ENVIRONMENT, "idle_s": _DURATION, "stop": _ARGV},
+)
+_ARTIFACT = members(
+    {"name": text(pattern="[a-z0-9][a-z0-9._-]{0,63}"), "file": text(1), "max_bytes": integer(1, 2**28)}
+)
+_CGROUP = members({"path": text(1, 4096, pattern="(?s:/.*)")}, {"memory_bytes": integer(2**24, 2**40)})
 _RUNNERS = {
     "openai": members(
         {
@@ -782,7 +793,8 @@ _RUNNERS = {
             "candidate": text(1),
             "gpus": COUNT,
             "sources": map_of(_PATH, _ID),
-        }
+        },
+        {"artifacts": list_of(_ARTIFACT, 0, 32), "cgroup": _CGROUP},
     ),
 }
 _GRADERS = {
@@ -1919,7 +1931,7 @@ def _verdict_of(rule):
 def _condition_holds(name, wanted, signal):
     if signal is None:
         return False
-    if name in ("service_alive", "first_token"):
+    if name in ("service_alive", "first_token", "oom_kill"):
         return signal is wanted
     values = wanted if type(wanted) is list else [wanted]
     if name in ("http_status", "embedded_status"):
@@ -2242,6 +2254,11 @@ class Pack:
         """Position of a digest's record, or None."""
         return self._numbers.get(bytes.fromhex(digest[7:]))
 
+    def length(self, digest):
+        """Size of an object; None when it is missing or redacted."""
+        number = self.number(digest)
+        return None if number is None or self.is_redacted(digest) else self._lengths[number]
+
     def mention(self, number):
         """Marks a record as mentioned; whether it is the first time."""
         first = not self._seen[number]
@@ -2341,7 +2358,7 @@ _SIGNALS = members(
         "exception": nullable(text()),
         "text": nullable(text()),
     },
-    {"first_token": boolean},
+    {"first_token": boolean, "oom_kill": boolean, "host_event": one_of(*HOST_EVENTS)},
 )
 _RESULT = by_member(
     "kind",
@@ -2941,6 +2958,44 @@ def check_report(data, task, candidate_digest, reward, expected_tests):
 _FROM_BODY = ("body_not_json", "body_error", "body_no_choice", "body_malformed", "stream_cut", "model_differs")
 
 
+_CUT = members({"kept": COUNT, "seen": COUNT})
+_WORD = by_member(
+    "found",
+    {
+        "absent": members({"found": one_of("absent")}),
+        "refused": members({"found": one_of("refused"), "reason": text(1)}),
+        "too_large": members({"found": one_of("too_large"), "size": COUNT}),
+    },
+)
+_CAPTURE = members(
+    {},
+    {
+        "streams": members({}, {"stdout": _CUT, "stderr": _CUT}),
+        "artifacts": map_of(_WORD),
+        "stop": members(
+            {
+                "exit_status": nullable(integer()),
+                "signal": nullable(text()),
+                "timed_out": boolean,
+                "text": nullable(text()),
+            }
+        ),
+    },
+)
+
+
+def read_capture(data):
+    """The value of a capture, which is canonical JSON of its form and holds something."""
+    try:
+        capture = parse_canonical(data)
+    except Refusal as refusal:
+        raise Violation("CAPTURE_DIFFERS", "what is said of cut output: %s" % refusal) from None
+    problem = _CAPTURE(capture)
+    require(problem is None, "what is said of cut output%s" % problem, "CAPTURE_DIFFERS")
+    require(capture and all(capture.values()), "what is said of cut output is nothing", "CAPTURE_DIFFERS")
+    return capture
+
+
 class Evidence:
     """Holds what attempts leave behind against the plan."""
 
@@ -3051,6 +3106,8 @@ class Evidence:
             self._check_first_token(entry, None)
             if result["kind"] == "failure":
                 require("first_token" not in result["signals"], "nothing is streamed here", "FAILURE_DIFFERS")
+        if self._runner["adapter"] == "command":
+            self._check_capture(entry)
         if result["kind"] == "candidate":
             self._check_candidate(entry, key)
             return
@@ -3089,6 +3146,39 @@ class Evidence:
         if not self._streams:
             return Answer(body, endpoint, name)
         return StreamedAnswer(body, endpoint, name, self._plan.condition(key["arm"]).get("loop_stop"))
+
+    def _check_capture(self, entry):
+        """What a command's stage says of its own evidence."""
+        objects, step = entry["objects"], self._runner[entry["stage"]]
+        declared = {}
+        if entry["stage"] == "generate":
+            declared = {one["name"]: one["max_bytes"] for one in self._runner.get("artifacts", [])}
+        capture = {}
+        if "capture" in objects:
+            data = self._bytes(objects["capture"], "what is said of cut output")
+            capture = None if data is None else read_capture(data)
+        words = (capture or {}).get("artifacts", {})
+        kept = {name[len("artifact/") :]: digest for name, digest in objects.items() if name.startswith("artifact/")}
+        differs = "CAPTURE_DIFFERS"
+        require(set(words) | set(kept) <= set(declared), "an artifact that is not declared here", differs)
+        for name, most in declared.items():
+            if name in kept or capture is not None:
+                require((name in kept) != (name in words), "an artifact is kept and not kept, or neither", differs)
+            size = self._pack.length(kept[name]) if name in kept else None
+            require(size is None or size <= most, "an artifact is larger than it may be", differs)
+            word = words.get(name, {"found": "absent"})
+            require(word["found"] != "too_large" or word["size"] > most, "an artifact was not too large", differs)
+        if capture is None:
+            return
+        most = min(step["output_bytes"], MAX_OBJECT_SIZE)
+        for name, cut in capture.get("streams", {}).items():
+            size = self._pack.length(objects[name]) if name in objects else 0
+            fits = cut["kept"] == most < cut["seen"] and size in (None, most)
+            require(fits, "%s was not cut as it says" % name, differs)
+        if "stop" in capture:
+            stop = capture["stop"]
+            failed = "stop" in step and not (stop["exit_status"] == 0 and not stop["timed_out"])
+            require(failed, "a stop command that is not declared, or did not fail", differs)
 
     def _check_candidate(self, entry, key):
         if self._runner["adapter"] == "command":
@@ -3368,6 +3458,7 @@ class LedgerAudit:
         self._selections = {}
         self._timestamps = set()
         self._mentioned = 0
+        self._revived = self._revived_next = None
         self._round = None
         self._rounds = set()
         self._handlers = {
@@ -3461,6 +3552,7 @@ class LedgerAudit:
     def judge(self, entry):
         """Holds an entry of the right form against the rules, and follows it."""
         kind = entry["type"]
+        self._revived, self._revived_next = self._revived_next, None
         try:
             require(self.opened is not None or kind == "ledger.opened", "a ledger begins with ledger.opened")
             self._handlers[kind](entry)
@@ -3660,6 +3752,10 @@ class LedgerAudit:
         stage = {"generating": "generate", "grading": "grade"}.get(slot.state)
         require(stage is not None and entry["attempt"] == slot.attempt, "no stage of this attempt is under way")
         require(not slot.session.ended, "the session of the attempt has ended", "SESSION_OVER")
+        follows = self._revived == entry["slot"]
+        self._revived_next = self._revived if follows else None
+        claims = result["kind"] == "failure" and "host_event" in result["signals"]
+        require(follows or not claims, "no recovery shows that the boot changed", "RECOVERY_UNFOUNDED")
         named = result["signals"]["stage"] if result["kind"] == "failure" else entry["stage"]
         fits = {"candidate": stage == "generate", "report": stage == "grade", "failure": True}[result["kind"]]
         require(entry["stage"] == stage == named and fits, "not what this stage ends in", "STAGE_CONTRADICTS")
@@ -3705,6 +3801,8 @@ class LedgerAudit:
         require(founded, "the evidence does not say that the process was gone", "RECOVERY_UNFOUNDED")
         self.tally.attempts["recovered"] += 1
         slot.session = session
+        if entry["found"] == "end" and evidence["reason"] == "boot_changed":
+            self._revived_next = entry["slot"]
         if entry["found"] == "nothing":
             slot.state, slot.stage, slot.candidate = "attributed", "generate", None
             slot.attribution, slot.by = "infrastructure", "rule"

@@ -43,6 +43,8 @@ export const DEFAULT_RULES: readonly AttributionRule[] = [
     ],
   }),
   named('time-limit', { cause: 'time_limit' }),
+  named('idle-limit', { cause: 'idle_limit' }),
+  named('out-of-memory', { cause: ['killed_by_signal', 'exit_status'], oom_kill: true }),
   named('killed', { cause: 'killed_by_signal' }),
   named('exit-status', { cause: 'exit_status' }),
   named('nothing-made', { cause: ['candidate_missing', 'report_missing'] }),

@@ -142,6 +142,23 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
     ...generate,
     ...killed,
   }),
+  failure('generate-out-of-memory', 'generate: its group ran out of memory', COMMANDS, {
+    ...generate,
+    ...killed,
+    oom_kill: true,
+  }),
+  failure('generate-idle-limit', 'generate: the idle limit', COMMANDS, {
+    ...generate,
+    phase: 'running',
+    cause: 'idle_limit',
+    signal: 'SIGTERM',
+  }),
+  failure('generate-shut-down', 'generate: SIGTERM, then a new boot', COMMANDS, {
+    ...generate,
+    ...killed,
+    signal: 'SIGTERM',
+    host_event: 'boot_changed',
+  }),
   failure('generate-time-limit', 'generate: the time limit', COMMANDS, {
     ...generate,
     phase: 'running',

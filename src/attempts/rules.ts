@@ -54,11 +54,12 @@ export function holds(condition: Condition, when: When, signals: FailureSignals)
       return statusIn(when[condition], signals[condition]);
     case 'service_alive':
     case 'first_token':
+    case 'oom_kill':
       return when[condition] === undefined || when[condition] === signals[condition];
     case 'text':
       return when.text === undefined || (signals.text !== null && pattern(when.text).test(signals.text));
     default:
-      return oneOf<string | number>(when[condition], signals[condition]);
+      return oneOf<string | number>(when[condition], signals[condition] ?? null);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Cause, Phase, Stage } from '../protocol/schema.js';
+import type { Cause, HostEvent, Phase, Stage } from '../protocol/schema.js';
 
 /**
  * What was observed of a failure, outside the candidate's reach (DESIGN §9). Typed signals decide; `exception` and
@@ -18,6 +18,13 @@ export interface FailureSignals {
   readonly signal: string | null;
   /** Whether the service's process lived when the failure was seen; null when there is no service. */
   readonly service_alive: boolean | null;
+  /**
+   * Whether the kernel ended a process of the stage's own control group for want of memory; absent when no group was
+   * watched.
+   */
+  readonly oom_kill?: boolean;
+  /** What befell the host before the failure was recorded; absent for nothing. */
+  readonly host_event?: HostEvent;
   /** Name of an exception, as reported. */
   readonly exception: string | null;
   /** Of a streamed answer: whether any token had come; absent where nothing is streamed. */

@@ -5,6 +5,7 @@ import type { Protocol } from '../protocol/schema.js';
 import type { Question, Usage } from '../runner/adapters/openai-answer.js';
 import { questionOf } from '../runner/adapters/openai-request.js';
 import { readResponse } from '../runner/adapters/openai-stream.js';
+import { CaptureCheck } from './capture-evidence.js';
 import { differences, shorten, shown } from './difference.js';
 import { contradictionIn } from './failed-answer.js';
 import type { Findings, Place } from './finding.js';
@@ -33,6 +34,7 @@ export class EvidenceCheck {
   readonly #findings: Findings;
   readonly #requests: RequestCheck;
   readonly #grading: GradingCheck;
+  readonly #captures: CaptureCheck | null;
   /** What redaction kept from being checked. */
   readonly unchecked = new Unchecked();
   /** Failures of the connection under which a whole answer was kept: possible, and worth a look. */
@@ -44,6 +46,11 @@ export class EvidenceCheck {
     this.#grading = new GradingCheck({ ...setting, unchecked: this.unchecked });
     this.#shelf = setting.shelf;
     this.#findings = setting.findings;
+    const { runner } = setting.protocol;
+    this.#captures =
+      runner.adapter === 'command'
+        ? new CaptureCheck(runner, setting.shelf, setting.findings, this.unchecked)
+        : null;
   }
 
   /** Values that were recomputed from candidates. */
@@ -66,6 +73,7 @@ export class EvidenceCheck {
     const where = { seq: entry.seq, slot: entry.slot };
     const { result } = entry;
     this.#form(entry, where);
+    this.#captures?.check(entry);
     if (work !== null) {
       this.#saysOfNoAnswer(entry, work, where);
       if (result.kind === 'candidate') this.#candidate(entry, result, work, where);

@@ -35,6 +35,7 @@ export const FINDINGS = {
   REPORT_DIFFERS: { clause: 'B11', title: 'the report is not what grading the candidate gives' },
   VALUE_DIFFERS: { clause: 'B11', title: 'the value is not the reward of the report' },
   FAILURE_DIFFERS: { clause: 'P14', title: 'a recorded failure is not what the kept evidence shows' },
+  CAPTURE_DIFFERS: { clause: 'P16', title: 'what a stage says of its own evidence is not so' },
   OBJECT_MISSING: { clause: 'P16', title: 'an object that an entry names is not there' },
   OBJECT_ALTERED: { clause: 'P16', title: 'an object holds other bytes than its digest says' },
   OBJECT_ORPHAN: { clause: 'law 4', title: 'an object that no entry names' },

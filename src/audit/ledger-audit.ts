@@ -17,6 +17,7 @@ import { checkDeviation } from './deviations.js';
 import { EvidenceCheck } from './evidence.js';
 import type { Findings } from './finding.js';
 import { HeadCheck, type KnownHead } from './head.js';
+import { HostEventCheck } from './host-events.js';
 import type { ObjectShelf } from './objects.js';
 import { checkOpening, rebuildPlan, type SchemaShelf } from './plan.js';
 import type { LedgerSource, RowSource } from './row-source.js';
@@ -103,6 +104,7 @@ class Replay {
   readonly #range = new CompactRange();
   readonly #headCheck: HeadCheck | null;
   readonly #clock = new ClockCheck();
+  readonly #hostEvents = new HostEventCheck();
   readonly #checkpoints = new CheckpointTrail();
   #fold: LedgerFold | null = null;
   #tasks: TaskSets | null = null;
@@ -193,6 +195,7 @@ class Replay {
     if (entry.type === 'gate.passed') workFolders.delete(`services-${entry.session}`);
     if (this.#fold === null) return;
     checkSession(entry, this.#fold, findings);
+    this.#hostEvents.check(entry, findings);
     if (entry.type === 'deviation.noted') checkDeviation(entry, this.#fold.context, findings);
     this.#slots?.check(entry);
     if (entry.type === 'amended' && this.#fold.amended === null) this.#setting.onAmended?.(this.#fold);

@@ -5,6 +5,7 @@ const WORDS = {
   failure: 'failures against the answers that were kept',
   grade: 'values against the answers: only against the reports',
   report: 'values at all: their reports are redacted',
+  capture: 'what was said of output that was cut',
   expected_tests: 'reports against the tests that were expected',
 } as const;
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { SlotEvent } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
-import { CAUSES, PHASES, STAGES } from '../protocol/schema.js';
+import { CAUSES, HOST_EVENTS, PHASES, STAGES } from '../protocol/schema.js';
 
 /**
  * What a ledger can hold (DESIGN §8). An entry is the canonical JSON of one of these, with `seq`, `prev` and `time`
@@ -24,6 +24,9 @@ const signals = z.strictObject({
   exit_status: z.int().nullable(),
   signal: z.string().nullable(),
   service_alive: z.boolean().nullable(),
+  /** Absent when no control group was watched. */
+  oom_kill: z.boolean().exactOptional(),
+  host_event: z.enum(HOST_EVENTS).exactOptional(),
   exception: z.string().nullable(),
   text: z.string().nullable(),
   first_token: z.boolean().exactOptional().describe('of a streamed answer: whether any token had come'),

@@ -26,7 +26,12 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
   return {
     ...asJson(entry),
     result: result.kind === 'failure' ? asJson(result) : { kind: result.kind, candidate: MASK },
-    objects: Object.fromEntries(Object.keys(entry.objects).map((name) => [name, MASK])),
+    objects: Object.fromEntries(
+      Object.keys(entry.objects)
+        // Whether an artifact was made may say as much as the value.
+        .filter((name) => name !== 'capture' && !name.startsWith('artifact/'))
+        .map((name) => [name, MASK]),
+    ),
     // An empty answer has no first token.
     ...(result.kind === 'failure' ? {} : { usage: MASK, finish_reason: MASK, first_token_seconds: MASK }),
   };

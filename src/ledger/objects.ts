@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import {
   closeSync,
   constants,
@@ -11,6 +11,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { open, rename, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Digest, digestOf, hexOf } from '../core/digest.js';
 import { BoundbookError, systemCode } from '../core/errors.js';
@@ -53,6 +54,38 @@ export class ObjectFolder {
     // The name may be there without being durable yet, so the folder is synced in any case.
     if (this.read(object.digest) !== null) await syncFolder(dirname(path));
     else await writeFileDurable(path, object.bytes);
+  }
+
+  /**
+   * Writes what comes in blocks, in the memory of one, durable under its digest when it returns.
+   *
+   * @throws {BoundbookError} as {@link write}; what `blocks` throws.
+   */
+  async writeStream(blocks: Iterable<Uint8Array>): Promise<Digest> {
+    await this.#makeFolder(this.#root);
+    const temporary = join(this.#root, `.${randomBytes(6).toString('hex')}.tmp`);
+    try {
+      const hash = createHash('sha256');
+      const file = await open(temporary, 'wx');
+      try {
+        for (const block of blocks) {
+          hash.update(block);
+          await file.writeFile(block);
+        }
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      const digest: Digest = `sha256:${hash.digest('hex')}`;
+      const path = this.pathOf(digest);
+      await this.#makeFolder(dirname(path));
+      await rename(temporary, path);
+      await syncFolder(dirname(path));
+      return digest;
+    } catch (error) {
+      await unlink(temporary).catch(() => undefined);
+      throw writeError(temporary, error);
+    }
   }
 
   /** {@link write}, done when it returns. */

@@ -117,10 +117,39 @@ const queue = z.strictObject({
 const environmentNames = z.array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/)).max(64);
 
 const command = z.strictObject({
-  argv: argv.describe('{request} {output} {task} {candidate} stand for paths; never a shell'),
+  argv: argv.describe(
+    '{request} {output} {task} {candidate} stand for paths, {container} for a name; never a shell',
+  ),
   wall_s: seconds,
+  idle_s: seconds.optional().describe('ends the stage when no byte was written for so long; absent: never'),
   output_bytes: byteCount.describe('how much of each output stream is kept'),
   env: environmentNames.optional().describe('environment variables that are passed on'),
+  stop: argv
+    .optional()
+    .describe('run when the stage is over, however it ended: ends {container}, which may outlive its client'),
+});
+
+const artifact = z.strictObject({
+  name: z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'is lower case letters, digits, dots, - and _'),
+  file: z.string().min(1).describe('the file in the output folder of generate'),
+  max_bytes: z
+    .int()
+    .min(1)
+    .max(2 ** 28),
+});
+
+const cgroup = z.strictObject({
+  path: z
+    .string()
+    .regex(/^\//, 'begins with a slash')
+    .max(4096)
+    .describe('a cgroup folder that the runner may write'),
+  memory_bytes: z
+    .int()
+    .min(2 ** 24)
+    .max(2 ** 40)
+    .optional()
+    .describe('what each stage may use; absent: no limit of its own'),
 });
 
 const sources = z.record(id, path).describe('files and folders of the runner that are bound, by name');
@@ -159,6 +188,14 @@ const commandRunner = z.strictObject({
   grade: command,
   grace_s: seconds,
   candidate: z.string().min(1).describe('the file in the output folder that is the candidate'),
+  artifacts: z
+    .array(artifact)
+    .max(32)
+    .optional()
+    .describe('further files of generate that are kept as evidence; none of them is needed'),
+  cgroup: cgroup
+    .optional()
+    .describe('each stage runs in a control group of its own, and its memory is watched'),
   gpus: z.int().min(0),
   sources,
 });
@@ -198,7 +235,10 @@ export const CAUSES = [
   'storage_fault',
   'stream_cut',
   'model_differs',
+  'idle_limit',
 ] as const;
+/** What befell the host of an attempt. */
+export const HOST_EVENTS = ['boot_changed'] as const;
 
 const oneOrMore = <T extends z.ZodType>(item: T) => z.union([item, z.array(item).min(1)]);
 const httpStatus = z.union([z.int().min(100).max(599), z.enum(['4xx', '5xx'])]);
@@ -218,6 +258,11 @@ const rule = z.strictObject({
       signal: oneOrMore(z.string().regex(/^SIG[A-Z0-9]+$/)).optional(),
       service_alive: z.boolean().optional(),
       first_token: z.boolean().optional().describe('of a streamed answer: whether any token had come'),
+      oom_kill: z
+        .boolean()
+        .optional()
+        .describe("whether the kernel ended a process of the stage's own control group for want of memory"),
+      host_event: oneOrMore(z.enum(HOST_EVENTS)).optional(),
       exception: oneOrMore(z.string().min(1)).optional().describe('never suffices by itself'),
       text: z
         .string()
@@ -338,3 +383,5 @@ export type Decision = z.infer<typeof decision>;
 export type Stage = (typeof STAGES)[number];
 export type Phase = (typeof PHASES)[number];
 export type Cause = (typeof CAUSES)[number];
+export type HostEvent = (typeof HOST_EVENTS)[number];
+export type Artifact = z.infer<typeof artifact>;

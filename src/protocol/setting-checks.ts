@@ -1,12 +1,13 @@
 import { canonicalText } from '../core/canonical-json.js';
 import type { Path } from './json-pointer.js';
 import type { FaultCollector } from './references.js';
-import type { Condition, OpenaiRunner, Protocol } from './schema.js';
+import type { CommandRunner, Condition, OpenaiRunner, Protocol, Stage } from './schema.js';
 import { argumentPlaceholders, parseTemplate } from './template.js';
 
 const SERVICE_NAMES = ['weights', 'tokenizer', 'host', 'port', 'model'];
-const GENERATE_NAMES = ['request', 'output', 'task'];
-const GRADE_NAMES = ['request', 'output', 'task', 'candidate'];
+const GENERATE_NAMES = ['request', 'output', 'task', 'container'];
+const GRADE_NAMES = ['request', 'output', 'task', 'candidate', 'container'];
+const STOP_NAMES = ['container'];
 
 /** Checks what the form cannot hold: ranges, placeholders, graders that fit their adapter. */
 export function checkSettings(protocol: Protocol, collector: FaultCollector): void {
@@ -21,9 +22,7 @@ export function checkSettings(protocol: Protocol, collector: FaultCollector): vo
   if (runner.adapter === 'openai') {
     checkService(protocol, runner, collector);
   } else {
-    checkArgv(['runner', 'generate', 'argv'], runner.generate.argv, GENERATE_NAMES, collector);
-    checkArgv(['runner', 'grade', 'argv'], runner.grade.argv, GRADE_NAMES, collector);
-    checkRelative(['runner', 'candidate'], runner.candidate, collector);
+    checkCommands(runner, collector);
   }
 }
 
@@ -180,6 +179,41 @@ function checkService(protocol: Protocol, runner: OpenaiRunner, collector: Fault
       );
     }
   }
+}
+
+function checkCommands(runner: CommandRunner, collector: FaultCollector): void {
+  checkArgv(['runner', 'generate', 'argv'], runner.generate.argv, GENERATE_NAMES, collector);
+  checkArgv(['runner', 'grade', 'argv'], runner.grade.argv, GRADE_NAMES, collector);
+  for (const stage of ['generate', 'grade'] as const) checkStop(stage, runner[stage].stop, collector);
+  checkRelative(['runner', 'candidate'], runner.candidate, collector);
+  const names = new Set<string>();
+  (runner.artifacts ?? []).forEach(({ name, file }, i) => {
+    const path: Path = ['runner', 'artifacts', i];
+    checkRelative([...path, 'file'], file, collector);
+    if (names.has(name)) {
+      collector.add([...path, 'name'], `a second artifact ${JSON.stringify(name)}`, 'Rename one.');
+    }
+    names.add(name);
+  });
+  const group = runner.cgroup?.path ?? '/';
+  if (group.split('/').some((part) => part === '..') || /\p{Cc}/u.test(group)) {
+    collector.add(
+      ['runner', 'cgroup', 'path'],
+      'the path has a part .. or a control character',
+      'Write the whole path of the control group.',
+    );
+  }
+}
+
+function checkStop(stage: Stage, stop: readonly string[] | undefined, collector: FaultCollector): void {
+  if (stop === undefined) return;
+  const path: Path = ['runner', stage, 'stop'];
+  if (checkArgv(path, stop, STOP_NAMES, collector).includes('container')) return;
+  collector.add(
+    path,
+    '{container} is missing: the command could only stop everything or nothing',
+    'Give the container this name in argv, and name it here.',
+  );
 }
 
 function checkArgv(

@@ -1,10 +1,11 @@
 import { nextAction, type SlotRules, type SlotState, step } from '../attempts/machine.js';
 import { classify } from '../attempts/rules.js';
 import type { FailureSignals } from '../attempts/signals.js';
+import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { type DraftOf, type EntryDraft, toSlotEvent } from '../ledger/entries.js';
 import { type LedgerObject, toObject } from '../ledger/objects.js';
-import type { GenerateEnd, GradeEnd } from './adapters/adapter.js';
+import type { Evidence, GenerateEnd, GradeEnd } from './adapters/adapter.js';
 
 export interface Recorded {
   readonly drafts: readonly EntryDraft[];
@@ -45,10 +46,10 @@ export function gradeRecord(
 }
 
 /** Named objects; the empty name is for those that the result itself names. */
-type Kept = readonly (readonly [string, LedgerObject])[];
+type Kept = readonly (readonly [string, Digest | LedgerObject])[];
 
-function keep(objects: Readonly<Record<string, Buffer>>): Kept {
-  return Object.entries(objects).map(([name, bytes]) => [name, toObject(bytes)]);
+function keep(objects: Readonly<Record<string, Evidence>>): Kept {
+  return Object.entries(objects).map(([name, one]) => [name, 'stored' in one ? one.stored : toObject(one)]);
 }
 
 function stageRecord(
@@ -58,7 +59,9 @@ function stageRecord(
   end: Ended<GenerateEnd> | Ended<GradeEnd>,
   kept: Kept,
 ): { draft: StageDraft; objects: LedgerObject[] } {
-  const named = kept.filter(([name]) => name !== '').map(([name, { digest }]) => [name, digest] as const);
+  const named = kept
+    .filter(([name]) => name !== '')
+    .map(([name, one]) => [name, typeof one === 'string' ? one : one.digest] as const);
   const draft: StageDraft = {
     type: 'stage.finished',
     attempt,
@@ -72,7 +75,7 @@ function stageRecord(
     queue_seconds: end.queueSeconds,
     ...(end.firstTokenSeconds === undefined ? {} : { first_token_seconds: end.firstTokenSeconds }),
   };
-  return { draft, objects: kept.map(([, object]) => object) };
+  return { draft, objects: kept.flatMap(([, one]) => (typeof one === 'string' ? [] : [one])) };
 }
 
 /**

@@ -12,6 +12,14 @@ export interface Exit {
   readonly spawnError: string | null;
 }
 
+/** Where a process and all its offspring are kept together from its birth, whatever they do to their groups and marks. */
+export interface Birthplace {
+  /** Runs something that starts a process. */
+  give<T>(begin: () => T): T;
+  /** The living processes there. */
+  members(): readonly ProcessStat[];
+}
+
 export interface GroupSpec {
   /** Program and arguments; never a shell (DESIGN §13). */
   readonly argv: readonly string[];
@@ -22,6 +30,8 @@ export interface GroupSpec {
   readonly mark: string;
   readonly stdout: (chunk: Buffer) => void;
   readonly stderr: (chunk: Buffer) => void;
+  /** The control group that it is born in. */
+  readonly cgroup?: Birthplace | null;
 }
 
 /** How long the pipes of an ended process may stay open before they are cut. */
@@ -38,6 +48,7 @@ export class ProcessGroup {
   readonly #child: ChildProcess;
   readonly #mark: string;
   readonly #watchdog: Watchdog | null;
+  readonly #cgroup: Birthplace | null;
   readonly #started: string;
   readonly #exit: Promise<Exit>;
   #ended: Exit | null = null;
@@ -45,6 +56,7 @@ export class ProcessGroup {
   constructor(spec: GroupSpec, watchdog: Watchdog | null = null) {
     this.#mark = spec.mark;
     this.#watchdog = watchdog;
+    this.#cgroup = spec.cgroup ?? null;
     const child = start(spec);
     this.#child = child.process;
     this.#started = (child.process.pid === undefined ? null : readStat(child.process.pid)?.started) ?? '0';
@@ -87,7 +99,7 @@ export class ProcessGroup {
   async clear(): Promise<Exit> {
     const exit = await this.#exit;
     if (this.pid !== 0) {
-      await endAll(this.pid, this.#mark, this.#started);
+      await endAll(this.pid, this.#mark, this.#started, this.#cgroup);
       this.#watchdog?.forget(this.pid);
     }
     await this.#drain();
@@ -105,12 +117,13 @@ export class ProcessGroup {
   }
 }
 
-/** SIGKILL to whatever is left of a group or carries its mark, until nobody is. */
-function endAll(group: number, mark: string, since: string): Promise<void> {
+/** SIGKILL to whatever is left of a group, carries its mark or is in its control group, until nobody is. */
+function endAll(group: number, mark: string, since: string, cgroup: Birthplace | null): Promise<void> {
   return endFound(() => {
     const left = new Map<number, ProcessStat>();
     if (signalGroup(group, 0)) for (const stat of familyOf(group)) left.set(stat.pid, stat);
     for (const stat of markedProcesses(mark, since)) left.set(stat.pid, stat);
+    for (const stat of cgroup?.members() ?? []) left.set(stat.pid, stat);
     return [...left.values()];
   });
 }
@@ -119,7 +132,7 @@ function endAll(group: number, mark: string, since: string): Promise<void> {
  * @throws {BoundbookError} PROCESS_NOT_ENDED when some cannot be shown dead (F-115): whatever they do next would be
  * taken for the work of others.
  */
-async function endFound(find: () => readonly ProcessStat[]): Promise<void> {
+export async function endFound(find: () => readonly ProcessStat[]): Promise<void> {
   const end = performance.now() + UNKILLABLE_MS;
   for (let left = find(); left.length > 0; left = find()) {
     if (performance.now() > end) throw notEnded(left);
@@ -153,14 +166,17 @@ function start(spec: GroupSpec): { process: ChildProcess; exit: Promise<Exit> } 
   const [program = '', ...args] = spec.argv;
   let child: ChildProcess;
   try {
-    child = spawn(program, args, {
-      cwd: spec.cwd,
-      env: environment(spec),
-      stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true,
-      shell: false,
-    });
+    const begin = () =>
+      spawn(program, args, {
+        cwd: spec.cwd,
+        env: environment(spec),
+        stdio: ['ignore', 'pipe', 'pipe'],
+        detached: true,
+        shell: false,
+      });
+    child = spec.cgroup == null ? begin() : spec.cgroup.give(begin);
   } catch (error) {
+    if (error instanceof BoundbookError) throw error;
     // E2BIG and the like are thrown at once (F-121).
     return { process: nothing(), exit: Promise.resolve(notStarted(error)) };
   }

@@ -95,11 +95,12 @@ async function recoveryDrafts(
     return { entries: conclusions(state, rules, 0), objects: [] };
   }
   const { attempt } = state;
+  await setting.adapter.endLeftovers?.(attempt);
   const ends: StageRecord[] = [];
   const now = () => stateAfter(state, draftsOf(ends), rules);
   const adopt = async (stage: Stage, candidate: LostAttempt['candidate']) => {
     const record = await setting.adapter.recover(stage, { attempt, work: job.work, candidate });
-    if (record?.draft.slot === slot && record.draft.stage === stage) ends.push(record);
+    if (record?.draft.slot === slot && record.draft.stage === stage) ends.push(seenAfter(record, evidence));
   };
   if (state.phase === 'generating') await adopt('generate', null);
   const generated = now();
@@ -117,6 +118,14 @@ async function recoveryDrafts(
   // How long the attempt took is not known: its process died with the clock.
   const following = conclusions(stateAfter(state, entries, rules), rules, 0);
   return { entries: [...entries, ...following], objects: ends.flatMap(({ objects }) => objects) };
+}
+
+/** A failure that was durable, and then the host was started anew before the ledger had it. */
+function seenAfter(record: StageRecord, { reason }: Evidence): StageRecord {
+  const { draft } = record;
+  if (reason !== 'boot_changed' || draft.result.kind !== 'failure') return record;
+  const signals = { ...draft.result.signals, host_event: reason };
+  return { ...record, draft: { ...draft, result: { kind: 'failure', signals } } };
 }
 
 function draftsOf(records: readonly StageRecord[]): readonly EntryDraft[] {

@@ -13,6 +13,7 @@ import { assertPlanned } from '../slots/selector.js';
 import { type Admission, type AdmissionOptions, admit, gatePassed, inspectModel } from './admission.js';
 import { BindingsWatch } from './bindings-watch.js';
 import { Breaker } from './breaker.js';
+import { CgroupFolder } from './cgroup.js';
 import { Coverage } from './coverage.js';
 import { lackOfSpace } from './free-space.js';
 import { countedAttempts, Interruptions } from './interruptions.js';
@@ -68,8 +69,12 @@ const active = new Set<string>();
  * SERVICE_FAILED, PORT_NOT_OWNED, GATE_REFUSED for a binding that changed.
  */
 export async function runSession(options: RunOptions): Promise<RunSummary> {
-  const check: AdmissionOptions['check'] = (protocol, taskIds) =>
+  const check: AdmissionOptions['check'] = (protocol, taskIds) => {
     assertPlanned(options.selection.only, protocol, taskIds);
+    if (protocol.runner.adapter === 'command' && protocol.runner.cgroup !== undefined) {
+      CgroupFolder.open(protocol.runner.cgroup);
+    }
+  };
   const onRestored: AdmissionOptions['onRestored'] = ({ incarnation, known, lost }) =>
     options.progress(`incarnation ${incarnation}: ${lost} of ${known} entries that were known are lost`);
   const admission = await admit({ ...options, check, onRestored });

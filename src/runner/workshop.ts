@@ -8,6 +8,7 @@ import { CommandAdapter } from './adapters/command.js';
 import { OpenaiAdapter } from './adapters/openai.js';
 import { type Admission, readBound } from './admission.js';
 import type { SourcePaths } from './argv.js';
+import { CgroupFolder } from './cgroup.js';
 import type { ServiceSpec } from './service.js';
 import { Watchdog } from './watchdog.js';
 
@@ -98,6 +99,8 @@ function commandAdapter(
     modelPaths: (model) => modelPaths(admission, model),
     schemaOf: ({ condition }) => schemas.get(condition) ?? null,
     workFolder,
+    objects: admission.book.store.objectFolder,
+    cgroups: runner.cgroup === undefined ? null : CgroupFolder.open(runner.cgroup),
     markPrefix: admission.session,
     watchdog,
   });

@@ -27,6 +27,10 @@ describe('the shipped rules', () => {
     ['generate-not-started', 'infrastructure', 'not-started', 'replacement'],
     ['generate-exit-1', 'undetermined', 'exit-status', 'unresolved'],
     ['generate-killed', 'undetermined', 'killed', 'unresolved'],
+    // P14: that its own group ran out is not yet that the candidate is to blame for it.
+    ['generate-out-of-memory', 'undetermined', 'out-of-memory', 'unresolved'],
+    ['generate-idle-limit', 'undetermined', 'idle-limit', 'unresolved'],
+    ['generate-shut-down', 'undetermined', 'killed', 'unresolved'],
     ['generate-time-limit', 'undetermined', 'time-limit', 'unresolved'],
     ['no-candidate', 'undetermined', 'nothing-made', 'unresolved'],
     // P14: these names alone do not settle who is at fault.

@@ -1,6 +1,15 @@
 // A generate command that misbehaves on demand: the first word of the prompt says how.
 import { spawn } from 'node:child_process';
-import { appendFileSync, linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  appendFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 const [requestFile, output] = process.argv.slice(2);
@@ -57,6 +66,54 @@ const MODES = {
     good();
   },
   killed: () => process.kill(process.pid, 'SIGKILL'),
+  // A word now and then, and a good end; the idle limit is shorter than the whole.
+  talks: () => {
+    let words = 0;
+    const timer = setInterval(() => {
+      process.stdout.write('.');
+      if (++words < 7) return;
+      clearInterval(timer);
+      good();
+    }, 500);
+  },
+  'not-utf8': () => {
+    process.stdout.write(Buffer.of(0x61, 0xff, 0xfe, 0xc3, 0x28));
+    process.stderr.write(Buffer.of(0xed, 0xa0, 0x80, 0x0a), () => process.exit(4));
+  },
+  // Exits with the status that a shell gives for SIGKILL, which is a number like any other.
+  'exit-137': () => process.exit(137),
+  eats: () => {
+    const eaten = [];
+    for (;;) eaten.push(Buffer.alloc(1 << 20, 1));
+  },
+  // Forked twice, in a session of its own, without the mark and with nothing open: only its children know it.
+  'twice-forked': () => {
+    const last = `require('node:fs').writeFileSync(${JSON.stringify(join(output, 'orphan.pid'))}, String(process.pid)); setInterval(() => 0, 1000);`;
+    const first = `require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(last)}], { detached: true, stdio: 'ignore' }).unref();`;
+    spawn(process.execPath, ['-e', first], { detached: true, stdio: 'ignore' }).unref();
+    const timer = setInterval(() => {
+      if (!existsSync(join(output, 'orphan.pid'))) return;
+      clearInterval(timer);
+      good();
+    }, 10);
+  },
+  // Starts something like a container: a daemon's process that no mark, group or parent leads to.
+  contains: () => {
+    contain();
+    good();
+  },
+  'contains-and-hangs': () => {
+    contain();
+    setInterval(() => undefined, 1000);
+  },
+  artifacts: () => {
+    writeFileSync(join(output, 'log.txt'), 'a small log');
+    writeFileSync(join(output, 'large.bin'), Buffer.alloc(50_000, 0x62));
+    symlinkSync('/etc/hostname', join(output, 'link.txt'));
+    mkdirSync(join(output, 'deep'));
+    writeFileSync(join(output, 'deep', 'over.bin'), Buffer.alloc(101));
+    good();
+  },
   // Puts a report where the grader's will be read from.
   plants: () => {
     good();
@@ -66,5 +123,25 @@ const MODES = {
     writeFileSync(join(grade, 'report.json'), JSON.stringify(report));
     writeFileSync(join(output, 'report.json'), JSON.stringify(report));
   },
+  // The same, with all that a runner would have left had it graded.
+  forges: () => {
+    good();
+    const home = join(output, '..');
+    const candidate = `sha256:${createHash('sha256').update(`7 by ${request.attempt}`).digest('hex')}`;
+    mkdirSync(join(home, 'grade'), { recursive: true });
+    const report = { task: request.task.id, candidate, tests: {}, reward: 1 };
+    writeFileSync(join(home, 'grade', 'report.json'), JSON.stringify(report));
+    writeFileSync(join(home, 'grade.began'), JSON.stringify({ attempt: request.attempt, candidate }));
+  },
 };
+
+function contain() {
+  const [container, folder] = process.argv.slice(4);
+  spawn(process.execPath, [join(import.meta.dirname, 'container.mjs'), 'run', container, folder], {
+    env: { PATH: process.env.PATH },
+    stdio: 'inherit',
+  });
+  while (!existsSync(join(folder, container)));
+}
+
 MODES[mode]?.();

@@ -159,7 +159,7 @@ export async function trial(setting: PlanSetting, product: Product = dummyProduc
   );
   put(root, 'tasks/all.jsonl', tasks.join(''));
   put(root, 'runner/stub-server.mjs', readFileSync(STUB));
-  for (const name of ['command-generate.mjs', 'command-grade.mjs']) {
+  for (const name of ['command-generate.mjs', 'command-grade.mjs', 'container.mjs']) {
     put(root, `runner/${name}`, readFileSync(join(import.meta.dirname, name)));
   }
   for (const [i, model] of (setting.models ?? ['M']).entries()) {

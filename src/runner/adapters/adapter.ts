@@ -27,10 +27,13 @@ export interface RunningAttempt {
   readonly request: Buffer | null;
 }
 
+/** Content that is kept of a stage: its bytes, or an object that is durable already. */
+export type Evidence = Buffer | { readonly stored: Digest; readonly size: number };
+
 /** How a stage ended; measured by a steady clock, in seconds. */
 interface StageEnd {
   /** Response, stdout, stderr …, by name. */
-  readonly objects: Readonly<Record<string, Buffer>>;
+  readonly objects: Readonly<Record<string, Evidence>>;
   readonly usage: Usage | null;
   readonly finishReason: string | null;
   readonly seconds: number;
@@ -68,6 +71,8 @@ export interface Adapter {
    * was not seen to end (law 3); null when there is neither. To be called when nothing of the attempt runs any more.
    */
   recover(stage: Stage, attempt: LostAttempt): Promise<StageRecord | null>;
+  /** Ends what an attempt may have left running outside of every process of its session. */
+  endLeftovers?(attempt: string): Promise<void>;
 }
 
 /** An attempt whose process is gone. */

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { systemCode } from '../../core/errors.js';
 
@@ -15,6 +15,23 @@ export type Collected =
  * @param name relative path of plain components, as the protocol declares it
  */
 export function collectFile(folder: string, name: string, maxBytes: number): Collected {
+  const opened = openInside(folder, name, maxBytes);
+  if (opened.kind !== 'open') return opened;
+  try {
+    return readWhole(opened.file, name, opened.size);
+  } finally {
+    closeSync(opened.file);
+  }
+}
+
+/** The same without reading; the caller closes the file. */
+export function openInside(
+  folder: string,
+  name: string,
+  maxBytes: number,
+):
+  | Exclude<Collected, { kind: 'file' }>
+  | { readonly kind: 'open'; readonly file: number; readonly size: number } {
   const components = name.split('/');
   for (let i = 1; i < components.length; i++) {
     const stat = lstatSync(join(folder, ...components.slice(0, i)), { throwIfNoEntry: false });
@@ -35,19 +52,21 @@ export function collectFile(folder: string, name: string, maxBytes: number): Col
       reason: code === 'ELOOP' ? `${name} is a link` : `${name} cannot be opened (${code})`,
     };
   }
-  try {
-    return readWhole(file, name, maxBytes);
-  } finally {
-    closeSync(file);
-  }
+  const stat = fstatSync(file);
+  const refusal = refusalOf(stat, name, maxBytes);
+  if (refusal === null) return { kind: 'open', file, size: stat.size };
+  closeSync(file);
+  return refusal;
 }
 
-function readWhole(file: number, name: string, maxBytes: number): Collected {
-  const stat = fstatSync(file);
+function refusalOf(stat: Stats, name: string, maxBytes: number): Exclude<Collected, { kind: 'file' }> | null {
   if (!stat.isFile()) return { kind: 'refused', reason: `${name} is not a regular file` };
   if (stat.nlink !== 1) return { kind: 'refused', reason: `${name} has a second name (hard link)` };
-  if (stat.size > maxBytes) return { kind: 'too_large', size: stat.size };
-  const bytes = Buffer.alloc(stat.size);
+  return stat.size > maxBytes ? { kind: 'too_large', size: stat.size } : null;
+}
+
+function readWhole(file: number, name: string, size: number): Collected {
+  const bytes = Buffer.alloc(size);
   let length = 0;
   while (length < bytes.length) {
     const read = readSync(file, bytes, length, bytes.length - length, length);

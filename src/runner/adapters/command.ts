@@ -1,25 +1,29 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { failureSignals } from '../../attempts/signals.js';
 import { canonicalBytes } from '../../core/canonical-json.js';
 import { type Digest, digestOf } from '../../core/digest.js';
-import { syncFolder, writeError } from '../../core/files.js';
 import { expectedTests } from '../../grading/reference.js';
 import type { ReportSchema } from '../../grading/report-schema.js';
 import { faultText, validateReport } from '../../grading/validate-report.js';
-import type { CommandRunner, Stage } from '../../protocol/schema.js';
+import type { ObjectFolder } from '../../ledger/objects.js';
+import { type CommandRunner, STAGES, type Stage } from '../../protocol/schema.js';
 import { slotTuple } from '../../slots/slot.js';
 import { fillArgv, type SourcePaths } from '../argv.js';
+import type { Cgroups } from '../cgroup.js';
 import { gradeRecord } from '../drafts.js';
 import { renderPrompt } from '../prompt.js';
 import type { Watchdog } from '../watchdog.js';
 import type { Adapter, GenerateEnd, GradeEnd, LostAttempt, RunningAttempt, Work } from './adapter.js';
 import { NOTHING_MORE, secondsSince } from './adapter.js';
 import { gradeText } from './answer-grading.js';
+import { collectArtifacts } from './artifacts.js';
+import { AttemptRooms } from './attempt-rooms.js';
+import { CAPTURE, captureOf } from './capture.js';
 import { collectFile } from './collect.js';
-import { endOfStage, exitSignals } from './command-ends.js';
+import { endOfStage, exitSignals, memorySignals } from './command-ends.js';
 import { runStage, type StageExit } from './stage-process.js';
-import { readStageRecord, type StageRecord, writeStageRecord } from './stage-record.js';
+import type { StageRecord } from './stage-record.js';
+import { runStop, type StopFailure } from './stop-command.js';
 
 export interface CommandSetting {
   readonly runner: CommandRunner;
@@ -30,6 +34,10 @@ export interface CommandSetting {
   readonly schemaOf: (work: Work) => ReportSchema | null;
   /** `ledger/<manifest>/work`: one folder for each attempt. */
   readonly workFolder: string;
+  /** Where large output goes. */
+  readonly objects: ObjectFolder;
+  /** Control groups for the stages, where the protocol declares them. */
+  readonly cgroups: Cgroups | null;
   readonly markPrefix: string;
   readonly watchdog: Watchdog | null;
 }
@@ -46,9 +54,11 @@ type ReportGrader = Extract<Work['condition']['grader'], { kind: 'report' }>;
 export class CommandAdapter implements Adapter {
   readonly gradesAtOnce = false;
   readonly #setting: CommandSetting;
+  readonly #rooms: AttemptRooms;
 
   constructor(setting: CommandSetting) {
     this.#setting = setting;
+    this.#rooms = new AttemptRooms(setting.workFolder);
   }
 
   request(work: Work, attempt: string): Buffer {
@@ -70,21 +80,33 @@ export class CommandAdapter implements Adapter {
   }
 
   async generate(attempt: RunningAttempt, signal: AbortSignal): Promise<GenerateEnd> {
+    const { runner, objects } = this.#setting;
+    const id = attempt.attempt;
     const start = performance.now();
     const exit = await this.#run('generate', attempt, attempt.request ?? Buffer.alloc(0), null, signal);
     if (exit === null) return { kind: 'abandoned' };
-    const rest = endOfStage(exit, secondsSince(start));
-    const folder = this.#folder(attempt.attempt, 'generate');
-    const collected = collectFile(folder, this.#setting.runner.candidate, CANDIDATE_BYTES);
+    await this.#rooms.clearBeside(id);
+    const folder = this.#rooms.output(id, 'generate');
+    const artifacts = await collectArtifacts(folder, runner.artifacts ?? [], objects);
+    const end = await endOfStage(exit, secondsSince(start), objects);
+    const capture = captureOf(exit, artifacts.words);
+    const kept = {
+      ...end.objects,
+      ...artifacts.objects,
+      ...(capture === null ? {} : { [CAPTURE]: capture }),
+    };
+    const rest = { ...end, objects: kept };
+    const collected = collectFile(folder, runner.candidate, CANDIDATE_BYTES);
     // P14: a candidate that is there goes on to grading, however the process ended.
     if (collected.kind === 'file') return { kind: 'candidate', bytes: collected.bytes, ...rest };
-    const signals = exitSignals(exit) ?? {
+    const observed = exitSignals(exit) ?? {
       phase: 'collect' as const,
       cause: collected.kind === 'too_large' ? ('body_too_large' as const) : ('candidate_missing' as const),
       exit_status: exit.exit_status,
-      text: missingText(this.#setting.runner.candidate, collected),
+      text: missingText(runner.candidate, collected),
     };
-    return { kind: 'failure', signals: failureSignals({ stage: 'generate', ...signals }), ...rest };
+    const signals = failureSignals({ stage: 'generate', ...observed, ...memorySignals(exit) });
+    return { kind: 'failure', signals, ...rest };
   }
 
   async grade(attempt: RunningAttempt, candidate: Buffer, signal: AbortSignal): Promise<GradeEnd> {
@@ -105,16 +127,19 @@ export class CommandAdapter implements Adapter {
     });
     const exit = await this.#run('grade', attempt, request, candidate, signal);
     if (exit === null) return { kind: 'abandoned' };
-    const rest = endOfStage(exit, secondsSince(start));
-    const collected = collectFile(this.#folder(attempt.attempt, 'grade'), REPORT, REPORT_BYTES);
+    const end = await endOfStage(exit, secondsSince(start), this.#setting.objects);
+    const capture = captureOf(exit, {});
+    const rest = { ...end, objects: { ...end.objects, ...(capture === null ? {} : { [CAPTURE]: capture }) } };
+    const collected = collectFile(this.#rooms.output(attempt.attempt, 'grade'), REPORT, REPORT_BYTES);
     if (collected.kind !== 'file') {
-      const signals = exitSignals(exit) ?? {
+      const observed = exitSignals(exit) ?? {
         phase: 'collect' as const,
         cause: collected.kind === 'absent' ? ('report_missing' as const) : ('report_invalid' as const),
         exit_status: exit.exit_status,
         text: missingText(REPORT, collected),
       };
-      return { kind: 'failure', signals: failureSignals({ stage: 'grade', ...signals }), ...rest };
+      const signals = failureSignals({ stage: 'grade', ...observed, ...memorySignals(exit) });
+      return { kind: 'failure', signals, ...rest };
     }
     const verdict = this.#validate(collected.bytes, grader, work, digest);
     if (verdict.ok) return { kind: 'report', bytes: collected.bytes, value: verdict.value, ...rest };
@@ -125,6 +150,7 @@ export class CommandAdapter implements Adapter {
       exit_status: exit.exit_status,
       signal: exit.signal,
       text: faultText(verdict.faults),
+      ...memorySignals(exit),
     });
     return {
       kind: 'failure',
@@ -134,27 +160,31 @@ export class CommandAdapter implements Adapter {
     };
   }
 
-  async mark(attempt: string, record: StageRecord): Promise<void> {
-    await writeStageRecord(this.#home(attempt), record);
-    // The file is durable in its folder, but that folder's own name is not.
-    await syncFolder(this.#setting.workFolder).catch((error: unknown) => {
-      throw writeError(this.#setting.workFolder, error);
-    });
+  mark(attempt: string, record: StageRecord): Promise<void> {
+    return this.#rooms.markEnd(attempt, record);
   }
 
   async recover(stage: Stage, lost: LostAttempt): Promise<StageRecord | null> {
-    const record = await readStageRecord(this.#home(lost.attempt), stage, lost.attempt);
-    return record ?? (stage === 'grade' ? this.#unseenReport(lost) : null);
+    const record = await this.#rooms.endOf(lost.attempt, stage);
+    return record ?? (stage === 'grade' ? await this.#unseenReport(lost) : null);
+  }
+
+  async endLeftovers(attempt: string): Promise<void> {
+    for (const stage of STAGES) {
+      await this.#stopOf(stage, attempt)?.();
+      await this.#setting.cgroups?.clear(containerName(attempt, stage));
+    }
   }
 
   /**
    * A report counts however its process ended, so one that is valid counts although nobody saw the end (law 3). A
-   * candidate can't be told from a part of one without it.
+   * candidate can't be told from a part of one without it. One that was there before grading began is nobody's.
    */
-  #unseenReport({ attempt, work, candidate }: LostAttempt): StageRecord | null {
+  async #unseenReport({ attempt, work, candidate }: LostAttempt): Promise<StageRecord | null> {
     const { grader } = work.condition;
     if (grader.kind !== 'report' || candidate === null) return null;
-    const collected = collectFile(this.#folder(attempt, 'grade'), REPORT, REPORT_BYTES);
+    if (!(await this.#rooms.hasBegun(attempt, candidate))) return null;
+    const collected = collectFile(this.#rooms.output(attempt, 'grade'), REPORT, REPORT_BYTES);
     if (collected.kind !== 'file') return null;
     const verdict = this.#validate(collected.bytes, grader, work, candidate);
     if (!verdict.ok) return null;
@@ -173,69 +203,79 @@ export class CommandAdapter implements Adapter {
     });
   }
 
-  #home(attempt: string): string {
-    return join(this.#setting.workFolder, attempt);
-  }
-
-  /** The output folder of a stage. */
-  #folder(attempt: string, stage: Stage): string {
-    return join(this.#home(attempt), stage);
-  }
-
-  /** Runs a stage in a fresh folder that nothing has written to before (F-83). */
   async #run(
     stage: Stage,
-    { attempt, work }: RunningAttempt,
+    running: RunningAttempt,
     request: Buffer,
     candidate: Buffer | null,
     signal: AbortSignal,
   ): Promise<StageExit | null> {
-    const { runner, sources, markPrefix, watchdog } = this.#setting;
-    const output = this.#folder(attempt, stage);
-    const input = `${output}.input`;
+    const { runner, sources, cgroups, watchdog } = this.#setting;
+    const { attempt, work } = running;
+    const output = this.#rooms.output(attempt, stage);
+    const input = this.#rooms.input(attempt, stage);
+    await this.#rooms.prepare(attempt, stage, {
+      'request.json': request,
+      'task.json': canonicalBytes({ id: work.slot.task, fields: work.fields }),
+      ...(candidate === null ? {} : { candidate }),
+    });
+    if (candidate !== null) {
+      await this.#rooms.markGrading(attempt, digestOf(candidate), running.request === null);
+    }
     const paths = {
       request: join(input, 'request.json'),
       task: join(input, 'task.json'),
       candidate: candidate === null ? undefined : join(input, 'candidate'),
       output,
+      container: containerName(attempt, stage),
     };
-    await freshFolders(output, input);
-    await writeInput(paths.request, request);
-    await writeInput(paths.task, canonicalBytes({ id: work.slot.task, fields: work.fields }));
-    if (candidate !== null) await writeInput(join(input, 'candidate'), candidate);
     const command = runner[stage];
     return runStage(
       {
         argv: fillArgv(command.argv, paths, sources),
         cwd: output,
         env: command.env ?? [],
-        mark: `${markPrefix}.${attempt}-${stage}`,
+        mark: this.#mark(attempt, stage),
         wallMs: command.wall_s * 1000,
+        idleMs: command.idle_s === undefined ? null : command.idle_s * 1000,
         graceMs: runner.grace_s * 1000,
         outputBytes: command.output_bytes,
+        spoolFolder: this.#rooms.home(attempt),
+        stop: this.#stopOf(stage, attempt),
+        cgroup: cgroups?.make(containerName(attempt, stage)) ?? null,
         watchdog,
       },
       signal,
     );
   }
-}
 
-/** Inputs are made anew for each stage, so they need not be durable. */
-async function writeInput(path: string, bytes: Buffer): Promise<void> {
-  await writeFile(path, bytes, { flag: 'wx' }).catch((error: unknown) => {
-    throw writeError(path, error);
-  });
-}
-
-async function freshFolders(...folders: readonly string[]): Promise<void> {
-  for (const folder of folders) {
-    try {
-      await rm(folder, { recursive: true, force: true });
-      await mkdir(folder, { recursive: true });
-    } catch (error) {
-      throw writeError(folder, error);
-    }
+  #mark(attempt: string, stage: string): string {
+    return `${this.#setting.markPrefix}.${attempt}-${stage}`;
   }
+
+  /** Runs the stop command of a stage; null when none is declared. */
+  #stopOf(stage: Stage, attempt: string): (() => Promise<StopFailure | null>) | null {
+    const { runner, sources, workFolder, watchdog } = this.#setting;
+    const { stop, env = [] } = runner[stage];
+    if (stop === undefined) return null;
+    return async () => {
+      const failure = await runStop({
+        argv: fillArgv(stop, { container: containerName(attempt, stage) }, sources),
+        cwd: workFolder,
+        env,
+        mark: this.#mark(attempt, `${stage}-stop`),
+        limitMs: runner.grace_s * 1000,
+        watchdog,
+      });
+      if (failure !== null) await this.#rooms.note(attempt, `${stage}.stop-failed`, { ...failure });
+      return failure;
+    };
+  }
+}
+
+/** The name by which a container, or a control group, of a stage is found again. */
+function containerName(attempt: string, stage: Stage): string {
+  return `boundbook-${attempt}-${stage}`;
 }
 
 function missingText(name: string, collected: Exclude<ReturnType<typeof collectFile>, { kind: 'file' }>) {

@@ -1,5 +1,9 @@
+import { randomBytes } from 'node:crypto';
+import type { StageCgroup } from '../cgroup.js';
 import { type Exit, ProcessGroup } from '../process-group.js';
 import type { Watchdog } from '../watchdog.js';
+import { Spool } from './spool.js';
+import type { StopFailure } from './stop-command.js';
 
 export interface StageCommand {
   readonly argv: readonly string[];
@@ -7,65 +11,111 @@ export interface StageCommand {
   readonly env: readonly string[];
   readonly mark: string;
   readonly wallMs: number;
+  /** How long nothing may be written; absent: for ever. */
+  readonly idleMs?: number | null;
   readonly graceMs: number;
-  /** How much of each output stream is kept; the rest is read and dropped. */
+  /** How much of each output stream is kept; the rest is read, counted and dropped. */
   readonly outputBytes: number;
+  /** A folder in which output that is too large for memory is kept until it is an object. */
+  readonly spoolFolder: string;
+  /** Ends what lives outside of the process group; called once the group is gone, however it went. */
+  readonly stop?: (() => Promise<StopFailure | null>) | null;
+  readonly cgroup?: StageCgroup | null;
   readonly watchdog: Watchdog | null;
 }
 
 export interface StageExit extends Exit {
-  /** The wall limit came first; how the process then ended is in the other fields. */
-  readonly timedOut: boolean;
-  readonly stdout: Buffer;
-  readonly stderr: Buffer;
+  /** The limit that came first, if one did; how the process then ended is in the other fields. */
+  readonly limit: 'wall' | 'idle' | null;
+  readonly stdout: Spool;
+  readonly stderr: Spool;
+  readonly stopFailure: StopFailure | null;
+  /** Whether a process was ended for want of memory; null when no control group was watched. */
+  readonly oomKill: boolean | null;
 }
 
 /**
- * Runs one command of a stage to its end: SIGTERM at the wall limit, SIGKILL to the whole group after the grace time
+ * Runs one command of a stage to its end: SIGTERM at a limit, SIGKILL to the whole group after the grace time
  * (F-113), and nothing of it left afterwards (F-115). Null when it was stopped from outside.
  */
 export async function runStage(command: StageCommand, signal: AbortSignal): Promise<StageExit | null> {
-  if (signal.aborted) return null;
-  const [stdout, stderr] = [new Kept(command.outputBytes), new Kept(command.outputBytes)];
-  const { argv, cwd, env, mark } = command;
+  if (signal.aborted) {
+    await command.cgroup?.remove();
+    return null;
+  }
+  const { argv, cwd, env, mark, outputBytes, watchdog } = command;
+  const cgroup = command.cgroup ?? null;
+  const killsBefore = cgroup?.oomKills() ?? 0;
+  const name = `${command.spoolFolder}/.spool-${randomBytes(8).toString('hex')}`;
+  const [stdout, stderr] = [
+    new Spool(`${name}.stdout`, outputBytes),
+    new Spool(`${name}.stderr`, outputBytes),
+  ];
+  const quiet = new IdleLimit(command.idleMs ?? null, () => stop('idle'));
+  const heard = (spool: Spool) => (chunk: Buffer) => {
+    quiet.heard();
+    spool.take(chunk);
+  };
   const group = new ProcessGroup(
-    { argv, cwd, env, mark, stdout: stdout.take, stderr: stderr.take },
-    command.watchdog,
+    { argv, cwd, env, mark, stdout: heard(stdout), stderr: heard(stderr), cgroup },
+    watchdog,
   );
-  let stopped: 'limit' | 'outside' | null = null;
-  const stop = (why: 'limit' | 'outside') => {
+  let stopped: 'wall' | 'idle' | 'outside' | null = null;
+  const stop = (why: 'wall' | 'idle' | 'outside') => {
     stopped ??= why;
-    void group.stop(command.graceMs);
+    // What fails here fails again below.
+    group.stop(command.graceMs).catch(() => undefined);
   };
   const onAbort = () => stop('outside');
-  const timer = setTimeout(() => stop('limit'), command.wallMs);
+  const timer = setTimeout(() => stop('wall'), command.wallMs);
+  quiet.start();
   signal.addEventListener('abort', onAbort);
   await group.exit;
   clearTimeout(timer);
+  quiet.close();
   signal.removeEventListener('abort', onAbort);
   const exit = await group.clear();
-  if (stopped === 'outside') return null;
-  return { ...exit, timedOut: stopped === 'limit', stdout: stdout.bytes(), stderr: stderr.bytes() };
+  const stopFailure = (await command.stop?.()) ?? null;
+  const oomKill = cgroup === null ? null : cgroup.oomKills() > killsBefore;
+  await cgroup?.remove();
+  if (stopped === 'outside') {
+    stdout.close();
+    stderr.close();
+    return null;
+  }
+  return { ...exit, limit: stopped, stdout, stderr, stopFailure, oomKill };
 }
 
-/** The first bytes of a stream. */
-class Kept {
-  readonly #cap: number;
-  readonly #chunks: Buffer[] = [];
-  #size = 0;
+/** Calls when nothing was heard for so long. Many small chunks cost one timer each time it runs out, not each. */
+class IdleLimit {
+  readonly #ms: number | null;
+  readonly #idle: () => void;
+  #last = 0;
+  #timer: NodeJS.Timeout | undefined;
 
-  constructor(cap: number) {
-    this.#cap = cap;
+  constructor(ms: number | null, idle: () => void) {
+    this.#ms = ms;
+    this.#idle = idle;
   }
 
-  readonly take = (chunk: Buffer): void => {
-    if (this.#size >= this.#cap) return;
-    const kept = chunk.subarray(0, this.#cap - this.#size);
-    this.#size += kept.length;
-    this.#chunks.push(kept);
-  };
+  start(): void {
+    this.#last = performance.now();
+    if (this.#ms !== null) this.#wait(this.#ms);
+  }
 
-  bytes(): Buffer {
-    return Buffer.concat(this.#chunks);
+  heard(): void {
+    this.#last = performance.now();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #wait(ms: number): void {
+    this.#timer = setTimeout(() => {
+      const left = (this.#ms ?? 0) - (performance.now() - this.#last);
+      if (left > 0) this.#wait(left);
+      else this.#idle();
+    }, Math.ceil(ms));
   }
 }

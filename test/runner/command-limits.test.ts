@@ -1,0 +1,186 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { openBook } from '../../src/ledger/book.js';
+import type { EntryOf } from '../../src/ledger/entries.js';
+import { hasEnded, readStat } from '../../src/runner/process-identity.js';
+import { COMMAND_PLAN, COMMAND_RUNNER } from './command-plan.js';
+import { type PlanSetting, type Trial, temporaryFolder, trial } from './fixture.js';
+import { settled, story, undetermined } from './story.js';
+
+function plan(
+  prompts: Record<string, string>,
+  runner: string,
+  more: Partial<PlanSetting> = {},
+): Promise<Trial> {
+  // The machine may be busy: only limits that are to be met are short.
+  return trial({ prompts, ...COMMAND_PLAN, runner: runner.replaceAll('wall_s: 5', 'wall_s: 60'), ...more });
+}
+
+/** The runner with further lines in `generate` and after it. */
+function runnerWith(generate: string, more = ''): string {
+  return `${COMMAND_RUNNER.replace('    env: [', `${generate}    env: [`)}${more}`;
+}
+
+async function stageOf(plan: Trial, task: string, stage = 'generate'): Promise<EntryOf<'stage.finished'>> {
+  const started = (await plan.of('attempt.started')).find(({ key }) => key.task === task);
+  const found = (await plan.of('stage.finished')).find(
+    (entry) => entry.attempt === started?.attempt && entry.stage === stage,
+  );
+  if (found === undefined) throw new Error(`no ${stage} of ${task}`);
+  return found;
+}
+
+async function objectOf(plan: Trial, entry: EntryOf<'stage.finished'>, name: string): Promise<Buffer | null> {
+  const book = await openBook(plan.root, plan.stored, 'read');
+  try {
+    const digest = entry.objects[name];
+    return digest === undefined ? null : book.store.getObject(digest);
+  } finally {
+    book.close();
+  }
+}
+
+async function captureOf(plan: Trial, task: string, stage = 'generate'): Promise<unknown> {
+  const bytes = await objectOf(plan, await stageOf(plan, task, stage), 'capture');
+  return bytes === null ? null : JSON.parse(bytes.toString());
+}
+
+/** A process that nobody has waited for yet has ended, too. */
+function isAlive(pid: string): boolean {
+  const stat = readStat(Number(pid));
+  return stat !== null && !hasEnded(stat);
+}
+
+describe.concurrent('commands', () => {
+  test('silence ends a stage, words do not', async () => {
+    const silent = await plan({ a: 'hangs', b: 'talks one' }, runnerWith('    idle_s: 2.5\n'));
+    await silent.run();
+    expect(await story(silent, 'a')).toEqual(undetermined('running idle_limit SIGTERM'));
+    expect(await story(silent, 'b')).toEqual(settled(1));
+    expect((await stageOf(silent, 'a')).finish_reason).toBe('idle limit, SIGTERM');
+    expect(await silent.findings()).toEqual([]);
+  });
+
+  test('output that is cut is counted, and what is kept beyond 16 KiB was never held in memory', async () => {
+    const flood = await plan({ a: 'flood one', b: 'good one' }, COMMAND_RUNNER);
+    await flood.run();
+    const stage = await stageOf(flood, 'a');
+    expect((await objectOf(flood, stage, 'stdout'))?.equals(Buffer.alloc(100_000, 0x61))).toBe(true);
+    expect(await captureOf(flood, 'a')).toEqual({
+      streams: { stdout: { kept: 100_000, seen: 64 * 2 ** 20 } },
+    });
+    expect(await captureOf(flood, 'b')).toBeNull();
+    const home = readdirSync(join(flood.ledger, 'work', stage.attempt)).sort();
+    expect(home).toEqual([
+      'generate',
+      'generate.ended',
+      'generate.input',
+      'grade',
+      'grade.began',
+      'grade.ended',
+      'grade.input',
+    ]);
+    expect(await flood.findings()).toEqual([]);
+  });
+
+  test('bytes that are not UTF-8 are kept as they came, and the text of the failure is well-formed', async () => {
+    const other = await plan({ a: 'not-utf8' }, COMMAND_RUNNER);
+    await other.run();
+    expect(await story(other, 'a')).toEqual(undetermined('running exit_status 4'));
+    const stage = await stageOf(other, 'a');
+    expect(await objectOf(other, stage, 'stdout')).toEqual(Buffer.of(0x61, 0xff, 0xfe, 0xc3, 0x28));
+    expect(await objectOf(other, stage, 'stderr')).toEqual(Buffer.of(0xed, 0xa0, 0x80, 0x0a));
+    const { result } = stage;
+    expect(result.kind === 'failure' && result.signals.text).toBe('\ufffd\ufffd\ufffd\n');
+    expect(await other.findings()).toEqual([]);
+  });
+
+  test('exit status 137 is a number like any other while no control group was watched', async () => {
+    const other = await plan({ a: 'exit-137' }, COMMAND_RUNNER);
+    await other.run();
+    expect(await story(other, 'a')).toEqual(undetermined('running exit_status 137'));
+    const { result } = await stageOf(other, 'a');
+    expect(result.kind === 'failure' && 'oom_kill' in result.signals).toBe(false);
+  });
+
+  test('a process that was forked twice into a session of its own is ended with its stage (F-115)', async () => {
+    const other = await plan({ a: 'twice-forked one' }, COMMAND_RUNNER);
+    await other.run();
+    expect(await story(other, 'a')).toEqual(settled(1));
+    const { attempt } = await stageOf(other, 'a');
+    const pid = readFileSync(join(other.ledger, 'work', attempt, 'generate', 'orphan.pid'), 'utf8');
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  test('artifacts are kept without following links; what is not there, a link or too large gets a word', async () => {
+    const artifacts = `
+  artifacts:
+    - { name: log, file: log.txt, max_bytes: 100 }
+    - { name: large, file: large.bin, max_bytes: 50000 }
+    - { name: link, file: link.txt, max_bytes: 100 }
+    - { name: over, file: deep/over.bin, max_bytes: 100 }
+    - { name: none, file: none.txt, max_bytes: 100 }`;
+    const other = await plan({ a: 'artifacts one', b: 'fails' }, COMMAND_RUNNER + artifacts);
+    await other.run();
+    expect(await story(other, 'a')).toEqual(settled(1));
+    const stage = await stageOf(other, 'a');
+    expect(Object.keys(stage.objects).sort()).toEqual(['artifact/large', 'artifact/log', 'capture']);
+    expect((await objectOf(other, stage, 'artifact/log'))?.toString()).toBe('a small log');
+    expect((await objectOf(other, stage, 'artifact/large'))?.equals(Buffer.alloc(50_000, 0x62))).toBe(true);
+    expect(await captureOf(other, 'a')).toEqual({
+      artifacts: {
+        link: { found: 'refused', reason: 'link.txt is a link' },
+        none: { found: 'absent' },
+        over: { found: 'too_large', size: 101 },
+      },
+    });
+    // They change nothing about the end of the attempt.
+    expect(await story(other, 'b')).toEqual(undetermined('running exit_status 3'));
+    expect(await captureOf(other, 'a', 'grade')).toBeNull();
+    expect(await other.findings()).toEqual([]);
+  });
+});
+
+describe.concurrent('a stop command', () => {
+  /** The runner with a container in a folder, and what stops it. */
+  function contained(folder: string, verb: string, wall = '60'): string {
+    const stop = `    stop: [node, runner/container.mjs, ${verb}, "{container}", ${folder}]\n`;
+    return runnerWith(stop)
+      .replace('"{output}"]', `"{output}", "{container}", ${folder}]`)
+      .replace('wall_s: 5', `wall_s: ${wall}`);
+  }
+
+  test.each([
+    ['after a good end', 'contains one', '60', settled(1)],
+    ['at a limit', 'contains-and-hangs one', '3', undetermined('running time_limit SIGTERM')],
+  ])('ends by name what neither group, mark nor parent leads to: %s', async (_when, mode, wall, expected) => {
+    const folder = temporaryFolder();
+    const other = await plan(
+      { a: mode, b: 'good one' },
+      contained(folder, 'stop', wall).replace('grace_s: 0.3', 'grace_s: 10'),
+    );
+    await other.run();
+    expect(await story(other, 'a')).toEqual(expected);
+    expect(await story(other, 'b')).toEqual(settled(1));
+    const name = `boundbook-${(await stageOf(other, 'a')).attempt}-generate.stopped`;
+    expect(readdirSync(folder)).toEqual([name]);
+    expect(isAlive(readFileSync(join(folder, name), 'utf8'))).toBe(false);
+    expect(await captureOf(other, 'a')).toBeNull();
+    expect(await other.findings()).toEqual([]);
+  });
+
+  test.each([
+    ['fail', '20', { exit_status: 1, signal: null, timed_out: false }],
+    ['hang', '0.5', { exit_status: null, signal: expect.stringMatching(/^SIG/), timed_out: true }],
+  ])('that does nothing but %s is recorded and holds up nothing for ever', async (verb, grace, expected) => {
+    const runner = contained(temporaryFolder(), verb).replace('grace_s: 0.3', `grace_s: ${grace}`);
+    const other = await plan({ a: 'good one' }, runner);
+    await other.run();
+    expect(await story(other, 'a')).toEqual(settled(1));
+    const { attempt } = await stageOf(other, 'a');
+    const text = verb === 'hang' ? null : `no container boundbook-${attempt}-generate\n`;
+    expect(await captureOf(other, 'a')).toEqual({ stop: { ...expected, text } });
+    expect(await other.findings()).toEqual([]);
+  });
+});
