@@ -4,7 +4,7 @@ import type { Entry, EntryOf } from '../ledger/entries.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { PartialTaskSets } from '../protocol/partial-tasks.js';
 import type { Protocol } from '../protocol/schema.js';
-import { modelName } from '../runner/plan-queue.js';
+import { modelName } from '../slots/model-name.js';
 import { type Slot, samplingSeed } from '../slots/slot.js';
 import type { EvidenceCheck } from './evidence.js';
 import type { Findings } from './finding.js';

@@ -75,6 +75,7 @@ export const ERROR_CODES = {
   PLAN_SUPERSEDED: { exit: 3, title: 'a plan whose place another revision took' },
   SERVICE_FAILED: { exit: 3, title: 'the service under test did not come up as bound' },
   CGROUP_UNUSABLE: { exit: 3, title: 'the control group of the runner cannot be used' },
+  SERVICE_CHANGED: { exit: 3, title: 'a service that answers fixed prompts otherwise than before' },
   PORT_NOT_OWNED: { exit: 3, title: 'the port is not served by the process that was started' },
 
   MANIFEST_ALTERED: { exit: 4, title: 'a manifest whose bytes do not match its name or form' },

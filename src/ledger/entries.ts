@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { SlotEvent } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
-import { CAUSES, HOST_EVENTS, PHASES, STAGES } from '../protocol/schema.js';
+import { CAUSES, HOST_EVENTS, OPERATORS_WORD, PHASES, STAGES } from '../protocol/schema.js';
 
 /**
  * What a ledger can hold (DESIGN §8). An entry is the canonical JSON of one of these, with `seq`, `prev` and `time`
@@ -160,6 +160,43 @@ const drafts = {
     effective: digest.nullable().describe('what the service says of itself, as an object'),
     seconds: seconds.describe('from spawn to ready'),
   }),
+  /** P10: a service that the gate did not start; what it serves rests on the operator's word. */
+  'service.attached': z.strictObject({
+    type: z.literal('service.attached'),
+    session: hex32,
+    service: z.string().describe('model@seed and a counter'),
+    model: z.string(),
+    origin: z.string(),
+    accepted: z.literal(OPERATORS_WORD),
+    effective: digest.nullable().describe('what the service says of itself, as an object'),
+    seconds: seconds.describe('from the first question to ready'),
+  }),
+  /** What a service says of itself, beside what it, or an earlier one of its model, said before. */
+  'service.described': z.strictObject({
+    type: z.literal('service.described'),
+    session: hex32,
+    service: z.string(),
+    model: z.string(),
+    at: z
+      .enum(['start', 'end'])
+      .describe('`start`: against the first service of the model; `end`: against its own start'),
+    effective: digest,
+    compared_with: z.int().min(0).describe('position of the entry whose `effective` it is held against'),
+    changed: z.array(z.string().max(1000)).max(50).describe('JSON pointers to what is different'),
+    total: z.int().min(0).describe('number of differences; the list is cut at 50'),
+  }),
+  /** Answers to the fixed prompts of the protocol, to catch a service that changes. */
+  'canary.recorded': z.strictObject({
+    type: z.literal('canary.recorded'),
+    session: hex32,
+    service: z.string(),
+    model: z.string(),
+    at: z.enum(['start', 'end']),
+    answers: digest,
+    compared_with: z.int().min(0).nullable().describe('position of the reference; null for the reference'),
+    verdict: z.enum(['reference', 'same', 'differs']),
+    largest_logprob_difference: z.number().min(0).nullable(),
+  }),
   'service.stopped': z.strictObject({
     type: z.literal('service.stopped'),
     session: hex32,
@@ -255,6 +292,7 @@ const drafts = {
       'breaker',
       'disk_full',
       'service_failed',
+      'service_changed',
       'bindings_changed',
       'fault',
     ]),
@@ -352,6 +390,9 @@ export const entryDraftSchema = z.discriminatedUnion('type', [
   drafts['gate.passed'],
   drafts['gate.refused'],
   drafts['service.started'],
+  drafts['service.attached'],
+  drafts['service.described'],
+  drafts['canary.recorded'],
   drafts['service.stopped'],
   drafts['attempt.started'],
   drafts['stage.finished'],

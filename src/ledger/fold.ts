@@ -7,6 +7,13 @@ import { type Entry, type EntryOf, toSlotEvent } from './entries.js';
 import { firstOpeningFault, type Restoration, reopeningFault, restorationOf } from './incarnations.js';
 import type { LedgerIdentity } from './origin.js';
 import type { PlanContext } from './plan-index.js';
+import {
+  canaryFault,
+  farewellFault,
+  ServiceMarks,
+  type ServiceMarksSnapshot,
+  serviceKindFault,
+} from './service-marks.js';
 import { SessionBook, type SessionBookSnapshot, serviceSeconds, sessionSeconds } from './sessions.js';
 import { type AttemptEffort, SlotBook, type SlotBookSnapshot } from './slot-book.js';
 import type { LiveSnapshot } from './slot-records.js';
@@ -48,6 +55,7 @@ export interface NotedDeviation {
 export interface FoldSnapshot {
   readonly slots: SlotBookSnapshot;
   readonly sessions: SessionBookSnapshot;
+  readonly services: ServiceMarksSnapshot;
   readonly checkpoints: CheckpointBookSnapshot;
   readonly adjudications: AdjudicationSnapshot;
   readonly attempts: Readonly<Record<AttemptKind, number>>;
@@ -76,6 +84,7 @@ export class LedgerFold {
   readonly context: PlanContext;
   readonly slots: SlotBook;
   readonly sessions = new SessionBook();
+  readonly services = new ServiceMarks();
   readonly checkpoints = new CheckpointBook();
   readonly adjudications = new AdjudicationBook();
   readonly #attempts: Record<AttemptKind, number> = { first: 0, replacement: 0, regrade: 0 };
@@ -103,6 +112,7 @@ export class LedgerFold {
     return {
       slots: this.slots.snapshot(),
       sessions: this.sessions.snapshot(),
+      services: this.services.snapshot(),
       checkpoints: this.checkpoints.snapshot(),
       adjudications: this.adjudications.snapshot(),
       attempts: this.#attempts,
@@ -125,6 +135,7 @@ export class LedgerFold {
   restore(state: FoldSnapshot, live: Iterable<readonly [slot: string, live: LiveSnapshot]>): void {
     this.slots.restore(state.slots, live);
     this.sessions.restore(state.sessions);
+    this.services.restore(state.services);
     this.checkpoints.restore(state.checkpoints);
     this.adjudications.restore(state.adjudications);
     Object.assign(this.#attempts, state.attempts);
@@ -281,9 +292,13 @@ export class LedgerFold {
       case 'gate.refused':
         return this.#foreign(entry.manifest);
       case 'service.started':
-        return this.sessions.startService(entry);
+      case 'service.attached':
+        return this.#serviceUp(entry);
+      case 'service.described':
+      case 'canary.recorded':
+        return this.#ofService(entry);
       case 'service.stopped':
-        return this.sessions.stopService(entry);
+        return this.#serviceDown(entry);
       case 'run.paused':
         return this.#pause(entry);
       case 'unblinded':
@@ -353,6 +368,31 @@ export class LedgerFold {
       : forbid('law 1', `it belongs to the manifest ${manifest}`);
   }
 
+  #serviceUp(entry: EntryOf<'service.started' | 'service.attached'>): Violation | null {
+    const violation = serviceKindFault(entry, this.context.protocol) ?? this.sessions.startService(entry);
+    if (violation === null) this.services.up(entry);
+    return violation;
+  }
+
+  #ofService(entry: EntryOf<'service.described' | 'canary.recorded'>): Violation | null {
+    const { runner } = this.context.protocol;
+    const record = this.sessions.service(entry);
+    if ('clause' in record) return record;
+    if (runner.adapter !== 'openai') return forbid('law 1', 'a command has no service');
+    const violation =
+      entry.type === 'service.described'
+        ? this.services.describe(entry, record)
+        : this.services.recordCanary(entry, record, runner.service);
+    if (violation === null) this.sessions.touch(entry.session, entry);
+    return violation;
+  }
+
+  #serviceDown(entry: EntryOf<'service.stopped'>): Violation | null {
+    const record = this.sessions.get(entry.session)?.services.get(entry.service);
+    const fault = record === undefined ? null : farewellFault(entry, record, this.context.protocol);
+    return this.sessions.stopService(entry) ?? fault;
+  }
+
   #pause(entry: EntryOf<'run.paused'>): Violation | null {
     const violation = this.sessions.pause(entry);
     if (violation === null && !PLANNED_ENDS.has(entry.reason)) {
@@ -409,7 +449,10 @@ export class LedgerFold {
 
   #start(entry: EntryOf<'attempt.started'>): Violation | null {
     if (this.isSealed) return forbid('P22', `nothing is started after ${this.#seal()}`);
-    const violation = this.sessions.mayStart(entry.session) ?? this.slots.start(entry);
+    const violation =
+      this.sessions.mayStart(entry.session) ??
+      canaryFault(entry, this.sessions.get(entry.session), this.context.protocol) ??
+      this.slots.start(entry);
     if (violation !== null) return violation;
     this.#attempts[entry.kind]++;
     if (this.#unblinded !== null) this.#startedAfterUnblinding++;

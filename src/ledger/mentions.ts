@@ -25,9 +25,14 @@ export function mentionsOf(entry: Entry): readonly Mention[] {
         ...members(entry.task_objects, 'task_objects', 'task_file'),
       ];
     case 'service.started':
+    case 'service.attached':
       return entry.effective === null
         ? []
         : [{ digest: entry.effective, role: 'service', pointer: '/effective' }];
+    case 'service.described':
+      return [{ digest: entry.effective, role: 'service', pointer: '/effective' }];
+    case 'canary.recorded':
+      return [{ digest: entry.answers, role: 'service', pointer: '/answers' }];
     case 'attempt.started': {
       const mentions: Mention[] = [];
       if (entry.candidate !== null)

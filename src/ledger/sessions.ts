@@ -1,4 +1,5 @@
 import type { Violation } from '../attempts/machine.js';
+import type { Digest } from '../core/digest.js';
 import type { Entry, EntryOf } from './entries.js';
 
 /** One service process that a session started. */
@@ -11,7 +12,13 @@ export interface ServiceRecord {
   /** From spawn to end; null while it runs, or when the session died before it could say. */
   stoppedSeconds: number | null;
   gpus: number | null;
+  /** The entry by which it was up, and what it said of itself; null when it never was. */
+  readonly up: { readonly seq: number; readonly object: Digest | null } | null;
+  /** How it answered the canary. */
+  readonly canaries: { start: CanaryVerdict | null; end: CanaryVerdict | null };
 }
+
+export type CanaryVerdict = EntryOf<'canary.recorded'>['verdict'];
 
 /** One passage of the gate and what was executed under it. */
 export interface Session {
@@ -115,7 +122,7 @@ export class SessionBook {
     return null;
   }
 
-  startService(entry: EntryOf<'service.started'>): Violation | null {
+  startService(entry: EntryOf<'service.started' | 'service.attached'>): Violation | null {
     const violation = this.mayStart(entry.session);
     const session = this.#sessions.get(entry.session);
     if (violation !== null || session === undefined) return violation;
@@ -127,9 +134,21 @@ export class SessionBook {
       readySeconds: entry.seconds,
       stoppedSeconds: null,
       gpus: null,
+      up: { seq: entry.seq, object: entry.effective },
+      canaries: { start: null, end: null },
     });
     session.lastAt = entry.time;
     return null;
+  }
+
+  /** The service of an open session that an entry speaks of, while it is up. */
+  service(entry: EntryOf<'service.described' | 'canary.recorded'>): ServiceRecord | Violation {
+    const violation = this.mayStart(entry.session);
+    if (violation !== null) return violation;
+    const record = this.#sessions.get(entry.session)?.services.get(entry.service);
+    if (record === undefined || record.up === null || record.model !== entry.model)
+      return forbid(`service ${entry.service} of ${entry.model} was not started`);
+    return record.stoppedSeconds === null ? record : forbid(`service ${entry.service} was stopped before`);
   }
 
   /** A service may stop after its session's end; it is the last thing that a session does. */
@@ -144,6 +163,8 @@ export class SessionBook {
       readySeconds: entry.seconds,
       stoppedSeconds: null,
       gpus: null,
+      up: null,
+      canaries: { start: null, end: null },
     };
     if (service.stoppedSeconds !== null) return forbid(`service ${entry.service} was stopped before`);
     service.stoppedSeconds = entry.seconds;

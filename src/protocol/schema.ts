@@ -154,6 +154,69 @@ const cgroup = z.strictObject({
 
 const sources = z.record(id, path).describe('files and folders of the runner that are bound, by name');
 
+/** What a protocol must say, word for word, to have a service that the gate did not start (P10). */
+export const OPERATORS_WORD = "the identity of the weights rests on the operator's word";
+
+const ready = z.strictObject({ path: z.string().regex(/^\//, 'begins with a slash'), timeout_s: seconds });
+
+const health = z
+  .strictObject({
+    every_s: seconds,
+    timeout_s: seconds,
+    failures: z.int().min(1).max(1000).describe('how many in a row end the service'),
+    path: ready.shape.path.optional().describe('absent: that of ready'),
+  })
+  .optional()
+  .describe('absent: a service is not asked whether it is well while attempts run');
+
+const canary = z
+  .strictObject({
+    prompts: z.array(z.string().min(1).max(20_000)).min(1).max(16),
+    max_tokens: z.int().min(1).max(512),
+    logprobs: z.int().min(0).max(20).describe('how many alternatives are asked for beside each token'),
+    logprob_tolerance: z.number().min(0).max(1000),
+  })
+  .optional()
+  .describe('fixed prompts, answered greedily at every start and end of a service, and compared');
+
+const managedService = z.strictObject({
+  argv: argv.describe('{weights} {tokenizer} {host} {port} {model} are filled in by the gate'),
+  env: environmentNames.optional(),
+  ready,
+  restarts: z.int().min(0).max(1000).describe('how often a dead service is started again in one session'),
+  stop_grace_s: seconds,
+  gpus: z.int().min(0),
+  max_up: z.int().min(1).max(1000).optional().describe('how many services may be up at once; absent: 1'),
+  health,
+  canary,
+});
+
+const origin = z
+  .string()
+  .max(1000)
+  .regex(
+    /^https?:\/\/[^/?#@\s\\]+$/,
+    'is an http or https address without a path, like "http://127.0.0.1:8000"',
+  );
+
+const externalService = z.strictObject({
+  external: z.strictObject({
+    origin: z
+      .union([origin, z.record(id, origin)])
+      .describe('the address of the service, or one for each model, by its name (M@42)'),
+    accepted: z.literal(OPERATORS_WORD),
+    api_key_env: z
+      .string()
+      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
+      .optional()
+      .describe('the environment variable that holds the key; the key itself is never written anywhere'),
+  }),
+  ready,
+  gpus: z.int().min(0),
+  health,
+  canary,
+});
+
 const openaiRunner = z.strictObject({
   adapter: z.literal('openai'),
   endpoint: z.enum(['chat', 'completions']),
@@ -163,14 +226,7 @@ const openaiRunner = z.strictObject({
     .describe(
       'true: answers are streamed, so that what came of one that is cut is kept; absent: they are not',
     ),
-  service: z.strictObject({
-    argv: argv.describe('{weights} {tokenizer} {host} {port} {model} are filled in by the gate'),
-    env: environmentNames.optional(),
-    ready: z.strictObject({ path: z.string().regex(/^\//, 'begins with a slash'), timeout_s: seconds }),
-    restarts: z.int().min(0).max(1000).describe('how often a dead service is started again in one session'),
-    stop_grace_s: seconds,
-    gpus: z.int().min(0),
-  }),
+  service: z.union([managedService, externalService]),
   limits: z.strictObject({
     request_s: seconds,
     queue_wait_s: z
@@ -375,6 +431,10 @@ export type Decoding = Condition['decoding'];
 export type Grader = Condition['grader'];
 export type Runner = Protocol['runner'];
 export type OpenaiRunner = z.infer<typeof openaiRunner>;
+export type ManagedService = z.infer<typeof managedService>;
+export type ExternalService = z.infer<typeof externalService>;
+export type CanarySetting = NonNullable<ManagedService['canary']>;
+export type HealthSetting = NonNullable<ManagedService['health']>;
 export type CommandRunner = z.infer<typeof commandRunner>;
 export type AttributionRule = z.infer<typeof rule>;
 export type AttemptLimits = Protocol['attempts'];

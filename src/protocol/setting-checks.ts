@@ -1,7 +1,15 @@
 import { canonicalText } from '../core/canonical-json.js';
 import type { Path } from './json-pointer.js';
 import type { FaultCollector } from './references.js';
-import type { CommandRunner, Condition, OpenaiRunner, Protocol, Stage } from './schema.js';
+import type {
+  CommandRunner,
+  Condition,
+  ExternalService,
+  ManagedService,
+  OpenaiRunner,
+  Protocol,
+  Stage,
+} from './schema.js';
 import { argumentPlaceholders, parseTemplate } from './template.js';
 
 const SERVICE_NAMES = ['weights', 'tokenizer', 'host', 'port', 'model'];
@@ -157,9 +165,37 @@ export function checkReward(
   }
 }
 
-function checkService(protocol: Protocol, runner: OpenaiRunner, collector: FaultCollector): void {
+function checkService(protocol: Protocol, { service }: OpenaiRunner, collector: FaultCollector): void {
+  if ('external' in service) checkOrigins(protocol, service, collector);
+  else checkStart(protocol, service, collector);
+}
+
+/** Each model that runs needs an address. */
+function checkOrigins(protocol: Protocol, { external }: ExternalService, collector: FaultCollector): void {
+  const { origin } = external;
+  if (typeof origin === 'string') return;
+  const path: Path = ['runner', 'service', 'external', 'origin'];
+  const names = servedModels(protocol);
+  for (const name of names.filter((each) => !Object.hasOwn(origin, each))) {
+    collector.add(path, `no address for the model ${JSON.stringify(name)}`, 'Add one, or give one for all.');
+  }
+  for (const name of Object.keys(origin).filter((each) => !names.includes(each))) {
+    collector.add([...path, name], `no arm runs the model ${JSON.stringify(name)}`, 'Remove it.');
+  }
+}
+
+/** The names under which services are asked for the models of the arms, in order. */
+export function servedModels(protocol: Protocol): readonly string[] {
+  const names = Object.values(protocol.arms).flatMap(({ model }) => {
+    const seeds = protocol.models[model]?.training_seeds;
+    return seeds === undefined ? [model] : seeds.map((seed) => `${model}@${seed}`);
+  });
+  return [...new Set(names)].sort();
+}
+
+function checkStart(protocol: Protocol, service: ManagedService, collector: FaultCollector): void {
   const path: Path = ['runner', 'service', 'argv'];
-  const found = checkArgv(path, runner.service.argv, SERVICE_NAMES, collector);
+  const found = checkArgv(path, service.argv, SERVICE_NAMES, collector);
   for (const required of ['weights', 'port']) {
     if (!found.includes(required)) {
       collector.add(

@@ -3,7 +3,8 @@ import type { LedgerFold } from '../ledger/fold.js';
 import { slotRules } from '../ledger/plan-index.js';
 import type { Protocol } from '../protocol/schema.js';
 import type { Task } from '../protocol/tasks.js';
-import type { Slot, SlotKey } from '../slots/slot.js';
+import { modelName } from '../slots/model-name.js';
+import type { Slot } from '../slots/slot.js';
 import type { Work } from './adapters/adapter.js';
 
 /** A slot that is taken up, with everything that the plan fixes for it. */
@@ -14,12 +15,6 @@ export interface Job {
 
 /** The tasks of every task set by id. */
 export type Tasks = ReadonlyMap<string, ReadonlyMap<string, Task>>;
-
-/** `M@42`, or `base` for a model without training seed: as bindings are named and as requests call it. */
-export function modelName(protocol: Protocol, key: Pick<SlotKey, 'arm' | 'trainingSeed'>): string {
-  const model = protocol.arms[key.arm]?.model ?? key.arm;
-  return key.trainingSeed === null ? model : `${model}@${key.trainingSeed}`;
-}
 
 /** Everything that the plan fixes for a slot; null for one that it does not hold. */
 export function jobOf(protocol: Protocol, tasks: Tasks, slot: Slot): Job | null {

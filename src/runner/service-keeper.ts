@@ -1,220 +1,73 @@
-import { BoundbookError } from '../core/errors.js';
-import type { DraftOf } from '../ledger/entries.js';
-import { toObject } from '../ledger/objects.js';
 import type { OpenaiAdapter } from './adapters/openai.js';
-import type { Journal } from './journal.js';
-import type { Exit } from './process-group.js';
-import { ended, Service, type ServiceSpec } from './service.js';
-import type { StopSwitch } from './stop.js';
+import { HeldService, type HoldingSetting } from './held-service.js';
+import type { StopReason } from './service-record.js';
 
-export interface KeeperSetting {
-  readonly journal: Journal;
+export interface KeeperSetting extends HoldingSetting {
   readonly adapter: OpenaiAdapter;
-  readonly session: string;
-  readonly stop: StopSwitch;
-  readonly restarts: number;
-  readonly gpus: number;
-  readonly progress: (line: string) => void;
-  /** Hashes a model's files again and compares. @throws {BoundbookError} GATE_REFUSED. */
-  readonly verify: (model: string) => Promise<void>;
-  /** A last look at the bound files before a program reads them. */
-  readonly beforeStart: () => Promise<void>;
-  /** How a service for a model is started. */
-  readonly spec: (model: string, label: string) => ServiceSpec;
+  /** How many services may be up at once. */
+  readonly maxUp: number;
 }
 
-type StopReason = DraftOf<'service.stopped'>['reason'];
-
 /**
- * Keeps one service up at a time: the one of the model that the plan's order has reached. A service that dies is
- * started again, after its files were hashed once more, as often as the protocol allows.
+ * Sees to it that the service of the model that the plan's order has reached is up, and that no more are up than the
+ * protocol allows: the one whose last use lies back the furthest is ended first.
  */
 export class ServiceKeeper {
   readonly #setting: KeeperSetting;
-  readonly #starts = new Map<string, number>();
-  readonly #deaths = new Map<string, number>();
-  #model: string | null = null;
-  #name: string | null = null;
-  #service: Service | null = null;
-  /** Whether the present model's service is up; false: it never will be. */
-  #up: Promise<boolean> = Promise.resolve(false);
-  #stopping = false;
+  /** By model, the one that was used last at the end. */
+  readonly #held = new Map<string, HeldService>();
+  #current: HeldService | null = null;
 
   constructor(setting: KeeperSetting) {
     this.#setting = setting;
   }
 
-  /** Name of the present start of a service. */
+  /** Name of the present start of the service in use. */
   get current(): string | null {
-    return this.#name;
+    return this.#current?.name ?? null;
   }
 
-  /** Makes a model's service the one that is up. False when it could not be, which has stopped the session. */
+  /** Makes a model's service the one that is in use. False when it could not be, which has stopped the session. */
   async use(model: string): Promise<boolean> {
-    if (this.#model !== model) {
-      await this.close('done');
-      this.#model = model;
-      this.#stopping = false;
-      this.#up = this.#start(model);
-    }
-    return this.#up;
+    if (this.#current?.model === model) return this.#current.open();
+    this.#current?.rest();
+    this.#current = null;
+    const held = this.#held.get(model) ?? new HeldService(model, this.#setting, () => this.#point());
+    this.#held.delete(model);
+    if (!held.isOpen) await this.#makeRoom();
+    this.#held.set(model, held);
+    this.#current = held;
+    this.#point();
+    return held.open();
   }
 
-  /** Waits until the present service is up; a dead one is being started again. */
+  /** Waits until the service in use is up; a dead one is being started again. */
   async isUp(): Promise<boolean> {
-    // The end of a process shows in /proc before its event arrives.
-    if (this.#service !== null && !(await this.#service.isAlive(0))) await this.#service.exit;
-    return this.#up;
+    return this.#current === null ? false : this.#current.isUp();
   }
 
-  /** Ends the service that is up. Safe to call at any time, and again. */
+  /** Ends all services. Safe to call at any time, and again. */
   async close(reason: StopReason): Promise<void> {
-    this.#stopping = true;
-    await this.#up;
-    const [service, name, model] = [this.#service, this.#name, this.#model];
-    this.#service = null;
-    this.#name = null;
-    this.#model = null;
+    this.#current = null;
+    const closed = await Promise.allSettled([...this.#held.values()].map((held) => held.close(reason)));
     this.#setting.adapter.endpoint = null;
-    if (service !== null && name !== null && model !== null) {
-      const exit = await service.stop();
-      await this.#recordStop(service, name, model, reason, exit);
+    for (const one of closed) if (one.status === 'rejected') throw one.reason;
+  }
+
+  async #makeRoom(): Promise<void> {
+    for (const held of this.#held.values()) {
+      if (this.#open < this.#setting.maxUp) return;
+      if (held.isOpen) await held.close('done');
     }
   }
 
-  /** Never throws: what goes wrong stops the session. */
-  async #start(model: string): Promise<boolean> {
-    try {
-      await this.#startOnce(model);
-      return true;
-    } catch (error) {
-      this.#fail(error);
-      return false;
-    }
+  get #open(): number {
+    return [...this.#held.values()].filter(({ isOpen }) => isOpen).length;
   }
 
-  async #startOnce(model: string): Promise<void> {
-    const { journal, session, adapter, progress, spec, beforeStart, stop } = this.#setting;
-    await beforeStart();
-    if (stop.requested) throw new BoundbookError('STOPPED', 'stopped before a service was started');
-    const start = this.#starts.get(model) ?? 0;
-    this.#starts.set(model, start + 1);
-    const name = `${model}#${start}`;
-    const service = await Service.launch(spec(model, `service-${this.#total()}`));
-    try {
-      await service.ready();
-      const effective = toObject(service.effective);
-      await journal.append(
-        [
-          {
-            type: 'service.started',
-            session,
-            service: name,
-            model,
-            pid: service.pid,
-            port: service.port,
-            start,
-            effective: effective.digest,
-            seconds: service.readySeconds,
-          },
-        ],
-        [effective],
-      );
-    } catch (error) {
-      const exit = await service.stop();
-      const reason = service.diedByItself ? 'died' : 'unresponsive';
-      await this.#recordStop(service, name, model, reason, exit);
-      throw error;
-    }
-    this.#service = service;
-    this.#name = name;
-    adapter.endpoint = service;
-    progress(`service ${model} ready on 127.0.0.1:${service.port} (pid ${service.pid})`);
-    void service.exit.then((exit) => this.#onExit(service, name, model, exit));
+  /** Attempts ask the service in use; one that has died until the next is up, so that they see it dead. */
+  #point(): void {
+    const service = this.#current?.service ?? null;
+    if (service !== null) this.#setting.adapter.endpoint = service;
   }
-
-  #onExit(service: Service, name: string, model: string, exit: Exit): void {
-    if (this.#stopping || this.#service !== service) return;
-    this.#service = null;
-    this.#name = null;
-    this.#up = this.#replace(service, name, model, exit);
-  }
-
-  /** Never throws. */
-  async #replace(service: Service, name: string, model: string, exit: Exit): Promise<boolean> {
-    const { progress, restarts, verify, stop } = this.#setting;
-    progress(`service ${model} ${ended(exit)}`);
-    try {
-      await service.stop();
-      await this.#recordStop(service, name, model, 'died', exit);
-      while (!stop.requested && !this.#stopping) {
-        const deaths = (this.#deaths.get(model) ?? 0) + 1;
-        this.#deaths.set(model, deaths);
-        if (deaths > restarts) throw tooOften(model, restarts);
-        progress(`service ${model} is started again (${deaths} of ${restarts}); its files are hashed first`);
-        await verify(model);
-        try {
-          await this.#startOnce(model);
-          return true;
-        } catch (error) {
-          if (deaths >= restarts || !isServiceFailure(error)) throw error;
-          progress(`service ${model} did not come up`);
-        }
-      }
-      return false;
-    } catch (error) {
-      this.#fail(error);
-      return false;
-    }
-  }
-
-  async #recordStop(
-    service: Service,
-    name: string,
-    model: string,
-    reason: StopReason,
-    { exit_status, signal }: Exit,
-  ): Promise<void> {
-    const { journal, session, gpus } = this.#setting;
-    const seconds = service.seconds;
-    await journal.append([
-      { type: 'service.stopped', session, service: name, model, reason, exit_status, signal, seconds, gpus },
-    ]);
-  }
-
-  #fail(error: unknown): void {
-    const typed = error instanceof BoundbookError ? error : null;
-    if (typed?.code === 'STOPPED') return;
-    const reason =
-      typed?.code === 'GATE_REFUSED'
-        ? 'bindings_changed'
-        : typed?.code === 'DISK_FULL'
-          ? 'disk_full'
-          : typed !== null && isServiceFailure(typed)
-            ? 'service_failed'
-            : 'fault';
-    const message = error instanceof Error ? error.message : String(error);
-    const cause = typed ?? new BoundbookError('INTERNAL', `internal fault: ${message}`, { cause: error });
-    this.#setting.stop.request({ reason, detail: message, error: cause }, 0);
-  }
-
-  #total(): number {
-    let total = 0;
-    for (const count of this.#starts.values()) total += count;
-    return total;
-  }
-}
-
-function isServiceFailure(error: unknown): boolean {
-  return (
-    error instanceof BoundbookError && (error.code === 'SERVICE_FAILED' || error.code === 'PORT_NOT_OWNED')
-  );
-}
-
-function tooOften(model: string, restarts: number): BoundbookError {
-  return new BoundbookError(
-    'SERVICE_FAILED',
-    `the service for ${model} died more often than the ${restarts} restarts that the protocol allows`,
-    { hint: 'Its output lies in the work folder of the ledger. When the cause is found, run again.' },
-  );
 }

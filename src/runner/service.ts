@@ -1,20 +1,19 @@
 import { join } from 'node:path';
-import { canonicalBytes } from '../core/canonical-json.js';
+import type { Pool } from 'undici';
 import { BoundbookError } from '../core/errors.js';
-import type { JsonValue } from '../core/json.js';
-import { parseStrictJson } from '../core/strict-json.js';
-import type { OpenaiRunner } from '../protocol/schema.js';
-import { createPool, send } from './adapters/http.js';
-import type { Endpoint } from './adapters/openai.js';
+import type { ManagedService } from '../protocol/schema.js';
+import { createPool } from './adapters/http.js';
 import { fillArgv, type SourcePaths } from './argv.js';
 import { CappedFile } from './capped-file.js';
 import { freePort, portOwner } from './ports.js';
 import { type Exit, ProcessGroup } from './process-group.js';
 import { readStat } from './process-identity.js';
+import type { Served } from './served.js';
+import { otherModels, ServiceClient } from './service-client.js';
 import type { Watchdog } from './watchdog.js';
 
 export interface ServiceSpec {
-  readonly config: OpenaiRunner['service'];
+  readonly config: ManagedService;
   /** `M@42`, or `base`: what requests call the model. */
   readonly model: string;
   /** Exactly the paths that the gate verified. */
@@ -34,15 +33,14 @@ export interface ServiceSpec {
 
 const HOST = '127.0.0.1';
 const LOG_BYTES = 16 * 2 ** 20;
-const PROBE_BYTES = 2 ** 20;
 const PROBE_MS = 10_000;
 const FIRST_POLL_MS = 20;
 const LAST_POLL_MS = 250;
-/** What a service is asked about itself; what it does not know is recorded as null. */
-const SELF_DESCRIPTION = ['/v1/models', '/version'] as const;
+/** How long a service that is about to be stopped has to describe itself. */
+const FAREWELL_MS = 5000;
 
 /** One started server under test: its process group, its port, what it says of itself. */
-export class Service implements Endpoint {
+export class Service implements Served {
   readonly #spec: ServiceSpec;
   readonly #group: ProcessGroup;
   readonly #logs: readonly CappedFile[];
@@ -50,8 +48,10 @@ export class Service implements Endpoint {
   #endedAt: number | null = null;
   #diedByItself = false;
   #asked = false;
+  #givenUp = false;
+  readonly #client: ServiceClient;
   readonly port: number;
-  readonly pool: Endpoint['pool'];
+  readonly pool: Pool;
   /** Seconds from spawn to ready. */
   readySeconds = 0;
   /** What it says of itself, as canonical JSON. */
@@ -80,6 +80,7 @@ export class Service implements Endpoint {
       this.#diedByItself = !this.#asked;
     });
     this.pool = createPool(`http://${HOST}:${port}`, spec.connections);
+    this.#client = new ServiceClient(`http://${HOST}:${port}`);
   }
 
   /** Starts the program of a service on a free port. @throws {BoundbookError} SERVICE_FAILED without a free port. */
@@ -96,7 +97,33 @@ export class Service implements Endpoint {
   async ready(): Promise<void> {
     await this.#becomeReady();
     this.readySeconds = this.seconds;
-    this.effective = await this.#describe();
+    this.effective = await this.#client.describe(this.#patience(), this.#spec.signal);
+    const others = otherModels(this.effective, this.model);
+    if (others !== null) throw this.#failure(`it serves ${others}`);
+  }
+
+  get model(): string {
+    return this.#spec.model;
+  }
+
+  get place(): string {
+    return `${HOST}:${this.port} (pid ${this.pid})`;
+  }
+
+  get origin(): { readonly pid: number; readonly port: number } {
+    return { pid: this.pid, port: this.port };
+  }
+
+  answers(path: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    return this.#client.answers(path, timeoutMs, signal);
+  }
+
+  describe(signal: AbortSignal): Promise<Buffer> {
+    return this.#client.describe(FAREWELL_MS, signal);
+  }
+
+  giveUp(): void {
+    this.#givenUp = true;
   }
 
   get pid(): number {
@@ -129,13 +156,14 @@ export class Service implements Endpoint {
     const [exit] = await Promise.all([
       this.#group.stop(this.#spec.config.stop_grace_s * 1000),
       this.pool.destroy().catch(() => undefined),
+      this.#client.close(),
     ]);
     for (const log of this.#logs) log.close();
     return exit;
   }
 
   #lives(): boolean {
-    if (this.#group.ended !== null || this.pid === 0) return false;
+    if (this.#givenUp || this.#group.ended !== null || this.pid === 0) return false;
     const stat = readStat(this.pid);
     return stat !== null && stat.state !== 'Z' && stat.state !== 'X';
   }
@@ -146,7 +174,7 @@ export class Service implements Endpoint {
     for (;;) {
       if (this.#spec.signal.aborted) throw new BoundbookError('STOPPED', 'stopped while a service started');
       if (this.#group.ended !== null || this.pid === 0) throw this.#failure(`it ${ended(await this.exit)}`);
-      if (this.#owned() && (await this.#probe(ready.path))) break;
+      if (this.#owned() && (await this.answers(ready.path, this.#patience(), this.#spec.signal))) break;
       if (this.seconds > ready.timeout_s) {
         throw this.#failure(`${ready.path} did not answer with 2xx within ${ready.timeout_s} s`);
       }
@@ -170,31 +198,10 @@ export class Service implements Endpoint {
     );
   }
 
-  async #probe(path: string): Promise<boolean> {
-    const result = await this.#get(path);
-    return result.kind === 'answer' && result.status >= 200 && result.status <= 299;
-  }
-
-  #get(path: string): ReturnType<typeof send> {
+  /** How long one question may take while it becomes ready, in milliseconds. */
+  #patience(): number {
     const left = this.#spec.config.ready.timeout_s * 1000 + 1000 - this.seconds * 1000;
-    const timeoutMs = Math.max(1000, Math.min(PROBE_MS, left));
-    const { signal } = this.#spec;
-    return send(this.pool, { method: 'GET', path, body: null, timeoutMs, maxBytes: PROBE_BYTES, signal });
-  }
-
-  /** @throws {BoundbookError} SERVICE_FAILED when it lists its models and the bound one is not among them (F-73). */
-  async #describe(): Promise<Buffer> {
-    const effective: Record<string, JsonValue> = {};
-    for (const path of SELF_DESCRIPTION) {
-      const result = await this.#get(path);
-      effective[path] = result.kind === 'answer' && result.status === 200 ? jsonOrNull(result.body) : null;
-    }
-    const names = modelNames(effective['/v1/models'] ?? null);
-    if (names !== null && !names.includes(this.#spec.model)) {
-      const list = names.slice(0, 5).map((name) => JSON.stringify(name).slice(0, 100));
-      throw this.#failure(`it serves ${list.join(', ') || 'no model'}`);
-    }
-    return canonicalBytes(effective);
+    return Math.max(1000, Math.min(PROBE_MS, left));
   }
 
   #failure(reason: string): BoundbookError {
@@ -209,29 +216,6 @@ export class Service implements Endpoint {
       },
     );
   }
-}
-
-function jsonOrNull(body: Buffer): JsonValue {
-  try {
-    const value = parseStrictJson(body, 'the description');
-    canonicalBytes(value);
-    return value;
-  } catch {
-    return null;
-  }
-}
-
-/** The ids of an OpenAI model list; null for anything else. */
-function modelNames(value: JsonValue): string[] | null {
-  const data = typeof value === 'object' && value !== null && 'data' in value ? value.data : null;
-  if (!Array.isArray(data)) return null;
-  const names: string[] = [];
-  for (const item of data as readonly JsonValue[]) {
-    if (typeof item === 'object' && item !== null && 'id' in item && typeof item.id === 'string') {
-      names.push(item.id);
-    }
-  }
-  return names;
 }
 
 /** How a process ended, as part of a sentence. */

@@ -23,6 +23,7 @@ import { Progress } from './progress.js';
 import { type RecoveryResult, recoverAttempts, type TakenOver } from './recovery.js';
 import { describeSelection, type RunSelection } from './selection.js';
 import { ServiceKeeper } from './service-keeper.js';
+import { ServiceRecorder } from './service-record.js';
 import { SessionCheckpoints } from './session-checkpoints.js';
 import { ANYWHERE, sessionQueue } from './session-queue.js';
 import { type AttemptFailure, SlotDriver } from './slot-driver.js';
@@ -116,6 +117,7 @@ class RunSession {
   readonly #coverage: Coverage;
   readonly #checkpoints: SessionCheckpoints;
   readonly #began = performance.now();
+  readonly #warnings: string[] = [];
   #keeper: ServiceKeeper | null = null;
   #progress: Progress | null = null;
   #driver: SlotDriver | null = null;
@@ -236,22 +238,33 @@ class RunSession {
 
   #makeKeeper(workshop: Extract<Workshop, { kind: 'openai' }>, watch: BindingsWatch): ServiceKeeper {
     const { book, session } = this.#admission;
-    const { service } = workshop.runner;
+    const { runner, adapter, launch } = workshop;
+    const { service } = runner;
+    const isExternal = 'external' in service;
     return new ServiceKeeper({
-      journal: this.#journal,
-      adapter: workshop.adapter,
+      adapter,
+      runner,
       session,
+      recorder: new ServiceRecorder(this.#journal, runner),
       stop: this.#stop,
-      restarts: service.restarts,
-      gpus: service.gpus,
+      force: this.#options.force ?? new AbortController().signal,
+      restarts: isExternal ? 0 : service.restarts,
+      maxUp: isExternal ? Number.POSITIVE_INFINITY : (service.max_up ?? 1),
       progress: (line) => this.#say(line),
+      warn: (line) => this.#warn(line),
       verify: async (model) => {
         const inspection = await inspectModel(book.manifest, model, this.#options);
         if (inspection.mismatches.length > 0) throw gateError('the manifest', inspection.mismatches);
       },
       beforeStart: () => watch.look(),
-      spec: workshop.spec,
+      launch,
     });
+  }
+
+  /** Said now, and once more at the end. */
+  #warn(line: string): void {
+    this.#warnings.push(line);
+    this.#say(`warning: ${line}`);
   }
 
   /** Slots whose candidate a dead session left: their grading comes first. */
@@ -382,6 +395,7 @@ class RunSession {
       seconds: Math.round(performance.now() - this.#began) / 1000,
       elsewhere: others.length,
       checkpoint: this.#checkpoints.last,
+      warnings: this.#warnings,
     });
   }
 

@@ -31,6 +31,8 @@ export interface SummaryFacts {
   readonly elsewhere: number;
   /** The newest checkpoint of this session; null when none could be written. */
   readonly checkpoint: EntryOf<'checkpoint'> | null;
+  /** What services did that speaks against what they answered. */
+  readonly warnings: readonly string[];
 }
 
 export function summarize(facts: SummaryFacts): RunSummary {
@@ -53,6 +55,7 @@ export function summarize(facts: SummaryFacts): RunSummary {
     slots: { ...slots },
     attempts: { ...fold.attempts },
     seconds,
+    warnings: [...facts.warnings],
     head: { size, leaf, root },
     checkpoint: checkpointJson(facts),
     next,
@@ -70,6 +73,7 @@ export function summarize(facts: SummaryFacts): RunSummary {
       'attempts',
       `${first} first, ${replacement} replacements, ${regrade} regrades; ${recovered} recovered now, abandoned ${abandoned}`,
     ],
+    ...facts.warnings.map((line) => ['warning', line] as const),
     ['head', `${size} entries`],
     ['leaf', leaf ?? 'none'],
     ['root', root],

@@ -9,7 +9,9 @@ import { OpenaiAdapter } from './adapters/openai.js';
 import { type Admission, readBound } from './admission.js';
 import type { SourcePaths } from './argv.js';
 import { CgroupFolder } from './cgroup.js';
-import type { ServiceSpec } from './service.js';
+import { ExternalService } from './external-service.js';
+import type { Served } from './served.js';
+import { Service } from './service.js';
 import { Watchdog } from './watchdog.js';
 
 export interface WorkshopOptions {
@@ -27,7 +29,8 @@ export type Workshop = {
       readonly kind: 'openai';
       readonly adapter: OpenaiAdapter;
       readonly runner: OpenaiRunner;
-      readonly spec: (model: string, label: string) => ServiceSpec;
+      /** Starts a model's service from the verified paths, or takes hold of the one that the protocol names. */
+      readonly launch: (model: string) => Promise<Served>;
     }
   | { readonly kind: 'command'; readonly adapter: Adapter }
 );
@@ -42,9 +45,9 @@ export async function openWorkshop(admission: Admission, options: WorkshopOption
     const folder = join(workFolder, `services-${admission.session}`);
     await makeFolder(folder);
     const watchdog = new Watchdog(graceMs);
-    const spec = serviceSpecs(admission, runner, options, folder, watchdog);
+    const launch = launcher(admission, runner, options, folder, watchdog);
     const adapter = new OpenaiAdapter(runner);
-    return { kind: 'openai', adapter, runner, spec, watchdog };
+    return { kind: 'openai', adapter, runner, launch, watchdog };
   }
   await makeFolder(workFolder);
   const schemas = await reportSchemas(admission, protocol);
@@ -60,30 +63,41 @@ export function attemptLimit(runner: Protocol['runner']): number {
 
 /** Seconds that a process that was asked to end gets before it is cut. */
 function graceOf(runner: Protocol['runner']): number {
-  return runner.adapter === 'openai' ? runner.service.stop_grace_s : runner.grace_s;
+  if (runner.adapter === 'command') return runner.grace_s;
+  // Nothing is started for an external service, so that there is nothing to end.
+  return 'external' in runner.service ? 0 : runner.service.stop_grace_s;
 }
 
-function serviceSpecs(
+function launcher(
   admission: Admission,
-  runner: OpenaiRunner,
+  { service, sources: declared }: OpenaiRunner,
   { root, workers, abandoned }: WorkshopOptions,
   folder: string,
   watchdog: Watchdog,
-): (model: string, label: string) => ServiceSpec {
-  const sources = sourcePaths(admission, runner.sources);
-  return (model, label) => ({
-    config: runner.service,
-    model,
-    ...modelPaths(admission, model),
-    sources,
-    root,
-    folder,
-    label,
-    mark: `${admission.session}.${label}`,
-    connections: workers,
-    watchdog,
-    signal: abandoned,
-  });
+): (model: string) => Promise<Served> {
+  const common = { connections: workers, signal: abandoned };
+  if ('external' in service) {
+    return async (model) => new ExternalService({ config: service, model, env: process.env, ...common });
+  }
+  const sources = sourcePaths(admission, declared);
+  let started = 0;
+  return (model) => {
+    const label = `service-${++started}`;
+    const mark = `${admission.session}.${label}`;
+    const paths = modelPaths(admission, model);
+    return Service.launch({
+      config: service,
+      model,
+      ...paths,
+      sources,
+      root,
+      folder,
+      label,
+      mark,
+      watchdog,
+      ...common,
+    });
+  };
 }
 
 function commandAdapter(

@@ -1,0 +1,157 @@
+import type { Pool } from 'undici';
+import { BoundbookError } from '../core/errors.js';
+import type { ExternalService as Setting } from '../protocol/schema.js';
+import { createPool } from './adapters/http.js';
+import type { Exit } from './process-group.js';
+import type { Served } from './served.js';
+import { otherModels, ServiceClient, withHeaders } from './service-client.js';
+
+export interface ExternalSpec {
+  readonly config: Setting;
+  readonly model: string;
+  readonly connections: number;
+  /** The environment in which the key is looked up. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signal: AbortSignal;
+}
+
+const PROBE_MS = 10_000;
+const FAREWELL_MS = 5000;
+const POLL_MS = 250;
+/** For how long one look at the service answers for all attempts that ask. */
+const LOOK_MS = 500;
+const LET_GO: Exit = { exit_status: null, signal: null, spawnError: null };
+
+/**
+ * A service that somebody else started (P10): nothing is known of its process, its port or its weights. That it lives
+ * means that its ready path answers.
+ */
+export class ExternalService implements Served {
+  readonly #spec: ExternalSpec;
+  readonly #client: ServiceClient;
+  readonly #began = performance.now();
+  readonly #address: string;
+  readonly #gone: { readonly promise: Promise<Exit>; readonly resolve: (exit: Exit) => void };
+  #endedAt: number | null = null;
+  #givenUp = false;
+  #look: { readonly at: number; readonly lives: Promise<boolean> } | null = null;
+  readonly pool: Pool;
+  readonly diedByItself = false;
+  readySeconds = 0;
+  effective: Buffer = Buffer.alloc(0);
+
+  /** @throws {BoundbookError} SERVICE_FAILED when the environment has no key. */
+  constructor(spec: ExternalSpec) {
+    this.#spec = spec;
+    this.#address = addressOf(spec);
+    const headers = keyHeader(this.#address, spec);
+    this.pool = withHeaders(createPool(this.#address, spec.connections), headers);
+    this.#client = new ServiceClient(this.#address, headers);
+    let resolve: (exit: Exit) => void = () => undefined;
+    const promise = new Promise<Exit>((settle) => {
+      resolve = settle;
+    });
+    this.#gone = { promise, resolve };
+  }
+
+  get model(): string {
+    return this.#spec.model;
+  }
+
+  get place(): string {
+    return `${this.#address} (not started by the gate)`;
+  }
+
+  get origin(): { readonly address: string } {
+    return { address: this.#address };
+  }
+
+  get exit(): Promise<Exit> {
+    return this.#gone.promise;
+  }
+
+  get seconds(): number {
+    return Math.round((this.#endedAt ?? performance.now()) - this.#began) / 1000;
+  }
+
+  async ready(): Promise<void> {
+    const { config, signal, model } = this.#spec;
+    const { path, timeout_s } = config.ready;
+    for (;;) {
+      if (signal.aborted) throw new BoundbookError('STOPPED', 'stopped while a service was waited for');
+      if (await this.answers(path, PROBE_MS, signal)) break;
+      if (this.seconds > timeout_s)
+        throw this.#failure(`${path} did not answer with 2xx within ${timeout_s} s`);
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+    this.readySeconds = this.seconds;
+    this.effective = await this.#client.describe(PROBE_MS, signal);
+    const others = otherModels(this.effective, model);
+    if (others !== null) throw this.#failure(`it serves ${others}`);
+  }
+
+  answers(path: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    return this.#client.answers(path, timeoutMs, signal);
+  }
+
+  describe(signal: AbortSignal): Promise<Buffer> {
+    return this.#client.describe(FAREWELL_MS, signal);
+  }
+
+  giveUp(): void {
+    this.#givenUp = true;
+  }
+
+  async isAlive(waitMs: number): Promise<boolean> {
+    if (this.#givenUp || this.#endedAt !== null) return false;
+    if (waitMs <= 0) return true;
+    const now = performance.now();
+    if (this.#look === null || now - this.#look.at > LOOK_MS) {
+      const lives = this.answers(this.#spec.config.ready.path, PROBE_MS, this.#spec.signal);
+      this.#look = { at: now, lives };
+    }
+    return (await this.#look.lives) && !this.#givenUp;
+  }
+
+  async stop(): Promise<Exit> {
+    this.#endedAt ??= performance.now();
+    await Promise.all([this.pool.destroy().catch(() => undefined), this.#client.close()]);
+    this.#gone.resolve(LET_GO);
+    return LET_GO;
+  }
+
+  #failure(reason: string): BoundbookError {
+    return new BoundbookError(
+      'SERVICE_FAILED',
+      `the service for ${this.#spec.model} at ${this.#address} cannot be used: ${reason}`,
+      {
+        hint: 'It was started by somebody else: look at its own log. Its name of the model must be the bound one.',
+        evidence: { model: this.#spec.model, origin: this.#address },
+      },
+    );
+  }
+}
+
+function addressOf({ config, model }: ExternalSpec): string {
+  const { origin } = config.external;
+  const address = typeof origin === 'string' ? origin : origin[model];
+  if (address === undefined) throw new BoundbookError('INTERNAL', `no address for ${model}`);
+  return address;
+}
+
+/** The header that carries the key; none when the protocol names none. */
+function keyHeader(address: string, { config, env }: ExternalSpec): Record<string, string> {
+  const name = config.external.api_key_env;
+  if (name === undefined) return {};
+  const key = env[name];
+  if (key === undefined || key === '' || /[^\x21-\x7e]/.test(key)) {
+    throw new BoundbookError(
+      'SERVICE_FAILED',
+      `the environment variable ${name} holds no key for ${address}`,
+      {
+        hint: `Set ${name} to the key of the service and run again. It is sent as a bearer token and kept nowhere.`,
+      },
+    );
+  }
+  return { authorization: `Bearer ${key}` };
+}
