@@ -764,21 +764,56 @@ _ARTIFACT = members(
     {"name": text(pattern="[a-z0-9][a-z0-9._-]{0,63}"), "file": text(1), "max_bytes": integer(1, 2**28)}
 )
 _CGROUP = members({"path": text(1, 4096, pattern="(?s:/.*)")}, {"memory_bytes": integer(2**24, 2**40)})
+OPERATORS_WORD = "the identity of the weights rests on the operator's word"
+_READY = members({"path": text(pattern="(?s:/.*)"), "timeout_s": _DURATION})
+_ADDRESS = text(0, 300, r"https?://[A-Za-z0-9._:\[\]-]+")
+_WATCHED = {
+    "health": members(
+        {"every_s": _DURATION, "timeout_s": _DURATION, "failures": integer(1, 1000)}, {"path": text(pattern="(?s:/.*)")}
+    ),
+    "canary": members(
+        {
+            "prompts": list_of(text(1, 20000), 1, 16),
+            "max_tokens": integer(1, 512),
+            "logprobs": integer(0, 20),
+            "logprob_tolerance": number(0, 1000),
+        }
+    ),
+}
+_MANAGED_SERVICE = members(
+    {
+        "argv": _ARGV,
+        "ready": _READY,
+        "restarts": integer(0, 1000),
+        "stop_grace_s": _DURATION,
+        "gpus": COUNT,
+    },
+    {"env": _ENVIRONMENT, "max_up": integer(1, 1000), **_WATCHED},
+)
+_EXTERNAL_SERVICE = members(
+    {
+        "external": members(
+            {"origin": either(_ADDRESS, map_of(_ADDRESS, _ID)), "accepted": one_of(OPERATORS_WORD)},
+            {"api_key_env": text(pattern="[A-Za-z_][A-Za-z0-9_]*")},
+        ),
+        "ready": _READY,
+        "gpus": COUNT,
+    },
+    _WATCHED,
+)
+
+
+def _service(value):
+    is_external = type(value) is dict and "external" in value
+    return _EXTERNAL_SERVICE(value) if is_external else _MANAGED_SERVICE(value)
+
+
 _RUNNERS = {
     "openai": members(
         {
             "adapter": one_of("openai"),
             "endpoint": one_of("chat", "completions"),
-            "service": members(
-                {
-                    "argv": _ARGV,
-                    "ready": members({"path": text(pattern="(?s:/.*)"), "timeout_s": _DURATION}),
-                    "restarts": integer(0, 1000),
-                    "stop_grace_s": _DURATION,
-                    "gpus": COUNT,
-                },
-                {"env": _ENVIRONMENT},
-            ),
+            "service": _service,
             "limits": members({"request_s": _DURATION, "queue_wait_s": number(0, 86400), "response_bytes": _BYTES}),
             "sources": map_of(_PATH, _ID),
         },
@@ -2458,6 +2493,38 @@ _ENTRY_FORMS = {
         effective=nullable(DIGEST),
         seconds=SECONDS,
     ),
+    "service.attached": _entry(
+        "service.attached",
+        session=HEX32,
+        service=text(),
+        model=text(),
+        origin=text(),
+        accepted=one_of(OPERATORS_WORD),
+        effective=nullable(DIGEST),
+        seconds=SECONDS,
+    ),
+    "service.described": _entry(
+        "service.described",
+        session=HEX32,
+        service=text(),
+        model=text(),
+        at=one_of("start", "end"),
+        effective=DIGEST,
+        compared_with=COUNT,
+        changed=list_of(text(0, 1000), 0, 50),
+        total=COUNT,
+    ),
+    "canary.recorded": _entry(
+        "canary.recorded",
+        session=HEX32,
+        service=text(),
+        model=text(),
+        at=one_of("start", "end"),
+        answers=DIGEST,
+        compared_with=nullable(COUNT),
+        verdict=one_of("reference", "same", "differs"),
+        largest_logprob_difference=nullable(number(0)),
+    ),
     "service.stopped": _entry(
         "service.stopped",
         session=HEX32,
@@ -2527,7 +2594,8 @@ _ENTRY_FORMS = {
         "run.paused",
         session=HEX32,
         reason=one_of(
-            "finished", "limit", "signal", "breaker", "disk_full", "service_failed", "bindings_changed", "fault"
+            "finished", "limit", "signal", "breaker", "disk_full", "service_failed", "service_changed",
+            "bindings_changed", "fault",
         ),
         detail=nullable(text(0, 2000)),
     ),
@@ -2592,8 +2660,10 @@ def mentioned_objects(entry):
     if kind == "ledger.opened":
         tasks = entry["task_objects"]
         return [entry["manifest_object"]] + [tasks[name] for name in _in_utf16_order(tasks)]
-    if kind == "service.started":
+    if kind in ("service.started", "service.attached", "service.described"):
         found = [entry["effective"]]
+    elif kind == "canary.recorded":
+        found = [entry["answers"]]
     elif kind == "attempt.started":
         found = [entry["candidate"], entry["request"]]
     elif kind == "stage.finished":
@@ -3295,6 +3365,292 @@ class Evidence:
 
 
 # ---------------------------------------------------------------------------------------------------------------
+# Services: what they say of themselves, and the canary (docs/formats/services.md)
+# ---------------------------------------------------------------------------------------------------------------
+
+MAX_CHANGES = 50
+_VOLATILE = frozenset(
+    """created permission modified_at timestamp uptime uptime_s uptime_seconds internal_states last_gen_throughput
+    is_processing is_sleeping id_task id_slot next_token n_decoded n_past slots slots_idle slots_processing""".split()
+)
+_VOLATILE_PLACES = ("/~1props/default_generation_settings/id", "/~1props/default_generation_settings/prompt")
+_OF_A_START = frozenset("port nccl_port dist_init_addr pid random_seed root model_path tokenizer_path".split())
+_NOTHING = object()
+
+
+def _pointer_part(name):
+    return "/" + name.replace("~", "~0").replace("/", "~1")
+
+
+def _read_object(data):
+    """The members of an object that has a canonical form; none for anything else."""
+    try:
+        value = parse_json(data)
+        canonical_json(value)
+    except Refusal:
+        return {}
+    return value if type(value) is dict else {}
+
+
+def description_changes(before, after, at):
+    """Where two descriptions of a service differ: (pointers, number)."""
+    found = []
+
+    def compare(left, right, pointer):
+        if type(left) is dict and type(right) is dict:
+            for name in _in_utf16_order(set(left) | set(right)):
+                place = pointer + _pointer_part(name)
+                volatile = name in _VOLATILE or place in _VOLATILE_PLACES
+                if not volatile and not (at == "start" and name in _OF_A_START):
+                    compare(left.get(name, _NOTHING), right.get(name, _NOTHING), place)
+        elif type(left) is list and type(right) is list and len(left) == len(right):
+            for position, item in enumerate(left):
+                compare(item, right[position], "%s/%d" % (pointer, position))
+        elif left is _NOTHING or right is _NOTHING or canonical_json(left) != canonical_json(right):
+            found.append(first_units(pointer, 150))
+
+    left, right = _read_object(before), _read_object(after)
+    for path in _in_utf16_order(set(left) & set(right)):
+        compare(left[path], right[path], _pointer_part(path))
+    return found[:MAX_CHANGES], len(found)
+
+
+def canary_requests(runner, model_name):
+    canary = runner["service"]["canary"]
+    for prompt in canary["prompts"]:
+        request = {
+            "model": model_name,
+            "temperature": 0,
+            "top_p": 1,
+            "top_k": -1,
+            "min_p": 0,
+            "max_tokens": canary["max_tokens"],
+            "seed": 0,
+            "n": 1,
+            "stream": False,
+            "return_token_ids": True,
+        }
+        if runner["endpoint"] == "completions":
+            yield {**request, "prompt": prompt, "logprobs": canary["logprobs"]}
+        else:
+            messages = [{"role": "user", "content": prompt}]
+            yield {**request, "messages": messages, "logprobs": True, "top_logprobs": canary["logprobs"]}
+
+
+def _is_list_of(value, check):
+    return type(value) is list and all(check(item) is None for item in value)
+
+
+_BYTE_LIST = integer(0, 255)
+_MAYBE_NUMBER = nullable(number())
+
+
+def read_canary(body, model_name):
+    """What an answer to a canary prompt holds; None when it is no such answer."""
+    value = _read_object(body)
+    choices = value.get("choices")
+    if value.get("error") is not None or value.get("model") != model_name:
+        return None
+    if type(choices) is not list or len(choices) != 1 or type(choices[0]) is not dict:
+        return None
+    choice = choices[0]
+    said = _canary_tokens(choice.get("logprobs"))
+    if said is None:
+        return None
+    if _is_list_of(choice.get("token_ids"), COUNT):
+        said = {**said, "form": "ids", "tokens": choice["token_ids"]}
+    prompts = [ids for ids in (choice.get("prompt_token_ids"), value.get("prompt_token_ids")) if _is_list_of(ids, COUNT)]
+    return {**said, "prompt_ids": prompts[0] if prompts else None}
+
+
+def _canary_tokens(given):
+    if type(given) is not dict:
+        return None
+    content = given.get("content")
+    if type(content) is not list:
+        tokens, logprobs = given.get("tokens"), given.get("token_logprobs")
+        if not _is_list_of(tokens, text()) or not _is_list_of(logprobs, _MAYBE_NUMBER) or len(tokens) != len(logprobs):
+            return None
+        return {"form": "text", "tokens": tokens, "logprobs": logprobs}
+    if any(type(item) is not dict for item in content):
+        return None
+    texts, logprobs, ids, parts = ([item.get(name) for item in content] for name in ("token", "logprob", "id", "bytes"))
+    if not _is_list_of(texts, text()) or not _is_list_of(logprobs, _MAYBE_NUMBER):
+        return None
+    if _is_list_of(ids, COUNT):
+        return {"form": "ids", "tokens": ids, "logprobs": logprobs}
+    if all(_is_list_of(part, _BYTE_LIST) for part in parts):
+        return {"form": "bytes", "tokens": [bytes(part).hex() for part in parts], "logprobs": logprobs}
+    return {"form": "text", "tokens": texts, "logprobs": logprobs}
+
+
+def compare_canaries(before, after, tolerance):
+    """(verdict, largest difference of a log-probability)."""
+    largest, same = None, len(before) == len(after)
+    for left, right in zip(before, after):
+        for name in ("form", "tokens", "prompt_ids"):
+            same = same and canonical_json(left[name]) == canonical_json(right[name])
+        same = same and len(left["logprobs"]) == len(right["logprobs"])
+        for one, other in zip(left["logprobs"], right["logprobs"]):
+            if one is None or other is None:
+                same = same and one is other
+            else:
+                largest = max(largest or 0, abs(float(one) - float(other)))
+    return ("same" if same and (largest or 0) <= tolerance else "differs"), largest
+
+
+def canary_readings(data, model_name):
+    """The readings in the object of a canary; None when something in it is no answer."""
+    answers = _read_object(data).get("answers")
+    if not _is_list_of(answers, lambda item: None if type(item) is dict else ": not an object"):
+        return None
+    bodies = [answer.get("body") for answer in answers]
+    if any(type(body) is not str for body in bodies):
+        return None
+    readings = [read_canary(body.encode("utf-8"), model_name) for body in bodies]
+    return None if None in readings else readings
+
+
+class Services:
+    """What a ledger's services say and do: what is held against what, and what its report has to say of it."""
+
+    def __init__(self, protocol, pack, outcome):
+        self._protocol = protocol
+        self._runner = protocol["runner"]
+        self._service = self._runner.get("service", {})
+        self._pack = pack
+        self._outcome = outcome
+        self._objects = {}
+        self._first = {}
+        self._reference = {}
+        self._pace = {}
+        self.changes = []
+        self.doubts = []
+
+    def up(self, entry):
+        """A service that is up, by either kind of entry."""
+        external = self._service.get("external")
+        if self._runner["adapter"] == "openai":
+            require((external is not None) == (entry["type"] == "service.attached"), "not the kind of service of the plan")
+        if external is not None:
+            origin = external["origin"]
+            due = origin if type(origin) is str else origin.get(entry["model"])
+            require(entry["origin"] == due, "the service is at another address than the plan names")
+        if entry["effective"] is not None:
+            self._objects[entry["seq"]] = entry["effective"]
+            self._first.setdefault(entry["model"], entry["seq"])
+
+    def described(self, entry, service):
+        require(service["effective"] is not None, "the service never said anything of itself")
+        own, at, changed = service["seq"], entry["at"], entry["changed"]
+        due = own if at == "end" else self._first[entry["model"]]
+        require(at == "end" or due != own, "it is the first of its model")
+        require(entry["compared_with"] == due, "it is held against another entry")
+        require(at == "end" or entry["effective"] == service["effective"], "it is not what the service said at its start")
+        full = len(changed) == entry["total"] or len(changed) == MAX_CHANGES < entry["total"]
+        require(full, "not as many differences as it counts")
+        if entry["total"]:
+            self.changes.append((entry["model"], entry["seq"], changed[:3]))
+        before, after = self._bytes(self._objects[due]), self._bytes(entry["effective"])
+        if before is not None and after is not None:
+            found = description_changes(before, after, at)
+            require(found == (changed, entry["total"]), "the descriptions differ elsewhere", "DESCRIPTION_DIFFERS")
+
+    def canary(self, entry, service):
+        model, seq, at, verdict = entry["model"], entry["seq"], entry["at"], entry["verdict"]
+        require("canary" in self._service, "the plan declares no canary")
+        require(at not in service["canaries"], "the canary was recorded before")
+        reference = self._reference.get(model)
+        require(entry["compared_with"] == reference, "it is held against another entry")
+        require((verdict == "reference") == (reference is None), "the first canary of a model is the reference")
+        require(at == "start" or "start" in service["canaries"], "there was none at its start")
+        service["canaries"][at] = verdict
+        self._objects[seq] = entry["answers"]
+        self._reference.setdefault(model, seq)
+        if verdict == "differs":
+            since, attempts = self._pace.get(model, (seq, 0))
+            self.doubts.append((model, seq, since, attempts))
+        else:
+            self._pace[model] = (seq, 0)
+        self._compare(entry, reference)
+
+    def _compare(self, entry, reference):
+        model, data = entry["model"], self._bytes(entry["answers"])
+        if data is None:
+            return
+        readings, requests = canary_readings(data, model), list(canary_requests(self._runner, model))
+        sound = readings is not None and len(readings) == len(requests)
+        if sound:
+            answers = _read_object(data)["answers"]
+            parts = zip(requests, answers, readings)
+            due = [{"request": request, "body": answer["body"], **reading} for request, answer, reading in parts]
+            sound = canonical_json({"answers": due}) == data
+        require(sound, "the kept answers are not what is said of them", "CANARY_DIFFERS")
+        before = None if reference is None else self._bytes(self._objects[reference])
+        before = None if before is None else canary_readings(before, model)
+        if before is None:
+            return
+        tolerance = self._service["canary"]["logprob_tolerance"]
+        found = compare_canaries(before, readings, tolerance)
+        same = found == (entry["verdict"], entry["largest_logprob_difference"])
+        require(same, "the answers say %s" % found[0], "CANARY_DIFFERS")
+
+    def started(self, entry, services):
+        """An attempt of a slot of the plan is started."""
+        if entry["kind"] == "regrade":
+            return
+        key = entry["key"]
+        model = self._protocol["arms"][key["arm"]]["model"]
+        model = model if key["training_seed"] is None else "%s@%d" % (model, key["training_seed"])
+        if "canary" in self._service:
+            latest = [service for service in services.values() if service["model"] == model][-1:]
+            verdict = latest[0]["canaries"].get("start") if latest else None
+            require(verdict in ("reference", "same"), "the service had not answered the canary as before")
+        if model in self._pace:
+            since, attempts = self._pace[model]
+            self._pace[model] = (since, attempts + 1)
+
+    def stopped(self, entry, service):
+        if "canary" in self._service and service is not None and entry["reason"] == "done":
+            require("end" in service["canaries"], "the service was done, and there is no canary at its end")
+
+    def _bytes(self, digest):
+        data = self._pack.read(digest)
+        if data is None and self._pack.number(digest) is not None:
+            self._outcome.skip("what a service said that is redacted")
+        return data
+
+    def caveats(self):
+        """What a report has to say of them."""
+        found = []
+        if "external" in self._service:
+            found.append("T%s: the plan accepts services that the gate did not start." % OPERATORS_WORD[1:])
+        for model in _in_utf16_order({change[0] for change in self.changes}):
+            own = ["entry %d (%s)" % (seq, ", ".join(changed)) for name, seq, changed in self.changes if name == model]
+            more = " and %d more" % (len(own) - 10) if len(own) > 10 else ""
+            found.append(
+                "Services of %s (%s) described themselves otherwise than before: %s%s."
+                % (model, self._arms_of(model), ", ".join(own[:10]), more)
+            )
+        for model, seq, since, attempts in self.doubts:
+            found.append(
+                "A service of %s (%s) answered the canary otherwise than the reference (entry %d): %d attempt%s "
+                "started since entry %d may have met other weights or settings."
+                % (model, self._arms_of(model), seq, attempts, "" if attempts == 1 else "s", since)
+            )
+        return found
+
+    def _arms_of(self, model):
+        arms = [
+            arm
+            for arm in _in_utf16_order(self._protocol["arms"])
+            for seed in training_seeds(self._protocol, arm)
+            if model == (self._protocol["arms"][arm]["model"] + ("" if seed is None else "@%d" % seed))
+        ]
+        return ("arm " if len(arms) == 1 else "arms ") + (", ".join(arms) or "none")
+
+
+# ---------------------------------------------------------------------------------------------------------------
 # What a ledger may hold (docs/formats/attempts.md)
 # ---------------------------------------------------------------------------------------------------------------
 
@@ -3302,12 +3658,12 @@ class Evidence:
 class Session:
     """What one gate.passed opens."""
 
-    __slots__ = ("process", "ended", "services_started", "services_stopped")
+    __slots__ = ("process", "ended", "services", "services_stopped")
 
     def __init__(self, process):
         self.process = process
         self.ended = False
-        self.services_started = set()
+        self.services = {}
         self.services_stopped = set()
 
 
@@ -3443,6 +3799,7 @@ class LedgerAudit:
         self.noted = []
         self._redacted_ids = redacted_ids
         self._rules = Rules(self.protocol["attempts"]["rules"])
+        self.services = Services(self.protocol, pack, outcome)
         self.evidence = None
         self.sessions = {}
         self._rows = {}
@@ -3466,7 +3823,10 @@ class LedgerAudit:
             "slot.carried": self._slot_carried,
             "gate.passed": self._gate_passed,
             "gate.refused": self._gate_refused,
-            "service.started": self._service_started,
+            "service.started": self._service_up,
+            "service.attached": self._service_up,
+            "service.described": self._of_service,
+            "canary.recorded": self._of_service,
             "service.stopped": self._service_stopped,
             "attempt.started": self._attempt_started,
             "stage.finished": self._stage_finished,
@@ -3657,16 +4017,30 @@ class LedgerAudit:
     def _run_paused(self, entry):
         self._session(entry, True).ended = True
 
-    def _service_started(self, entry):
+    def _service_up(self, entry):
         session, name = self._session(entry, True), entry["service"]
-        known = name in session.services_started or name in session.services_stopped
+        known = name in session.services or name in session.services_stopped
         require(not known, "a service of this name was there before")
-        session.services_started.add(name)
+        self.services.up(entry)
+        up = {name: entry[name] for name in ("seq", "model", "effective")}
+        session.services[name] = {**up, "canaries": {}}
+
+    def _of_service(self, entry):
+        session, name = self._session(entry, True), entry["service"]
+        service = session.services.get(name)
+        require(service is not None and service["model"] == entry["model"], "the service was not started")
+        require(name not in session.services_stopped, "the service was stopped before")
+        require(self.protocol["runner"]["adapter"] == "openai", "a command has no service")
+        if entry["type"] == "service.described":
+            self.services.described(entry, service)
+        else:
+            self.services.canary(entry, service)
 
     def _service_stopped(self, entry):
         session = self._session(entry, False)
         require(entry["service"] not in session.services_stopped, "the service was stopped before")
         session.services_stopped.add(entry["service"])
+        self.services.stopped(entry, session.services.get(entry["service"]))
 
     # the life of a slot
 
@@ -3694,6 +4068,7 @@ class LedgerAudit:
         slot = self.slots.get(raw) or self._new_slot(key)
         require(entry["attempt"] == attempt_id(entry["slot"], slot.attempts + 1), "not the id of the next attempt")
         self._check_kind(entry, slot)
+        self.services.started(entry, session.services)
         self.slots[raw] = slot
         slot.session = session
         slot.attempts += 1
@@ -4403,6 +4778,16 @@ _PROSE = text()
 _PROSES = list_of(text())
 
 
+def _with_prose(required):
+    """Prose of which only these sentences are judged."""
+
+    def check(value):
+        missing = [] if _PROSES(value) else [line for line in required if line not in value]
+        return _PROSES(value) or (": it does not say: %s" % missing[0] if missing else None)
+
+    return check
+
+
 def anything(_):
     return None
 
@@ -4579,7 +4964,7 @@ class ReportBuilder:
             "deviations": anything,
             "notes": _PROSES,
             "interval_notes": _PROSES,
-            "caveats": _PROSES,
+            "caveats": _with_prose(audit.services.caveats()),
             "not_checked": _PROSES,
         }
 

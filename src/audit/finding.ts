@@ -32,6 +32,8 @@ export const FINDINGS = {
   REQUEST_DIFFERS: { clause: 'P18', title: 'the request is not the one that the plan fixes for the slot' },
   CANDIDATE_DIFFERS: { clause: 'P11', title: 'the candidate is not what the service answered' },
   ANSWER_DIFFERS: { clause: 'P21', title: 'what is said of an answer is not what the answer says' },
+  DESCRIPTION_DIFFERS: { clause: 'P10', title: 'a service described itself otherwise than is said' },
+  CANARY_DIFFERS: { clause: 'P10', title: 'the answers to the canary are not what is said of them' },
   REPORT_DIFFERS: { clause: 'B11', title: 'the report is not what grading the candidate gives' },
   VALUE_DIFFERS: { clause: 'B11', title: 'the value is not the reward of the report' },
   FAILURE_DIFFERS: { clause: 'P14', title: 'a recorded failure is not what the kept evidence shows' },

@@ -8,6 +8,7 @@ import { type FoldViolation, LedgerFold } from '../ledger/fold.js';
 import { CompactRange, leafHash } from '../ledger/merkle.js';
 import type { LedgerIdentity } from '../ledger/origin.js';
 import type { LedgerHead } from '../ledger/reader.js';
+import { ServiceTrail } from '../ledger/service-trail.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
 import type { TaskSets } from '../protocol/tasks.js';
 import type { CheckpointAudit, CheckpointReach } from './checkpoint-audit.js';
@@ -21,6 +22,7 @@ import { HostEventCheck } from './host-events.js';
 import type { ObjectShelf } from './objects.js';
 import { checkOpening, rebuildPlan, type SchemaShelf } from './plan.js';
 import type { LedgerSource, RowSource } from './row-source.js';
+import { ServiceEvidence } from './service-evidence.js';
 import { checkSession } from './sessions.js';
 import type { SinceCheck } from './since.js';
 import { SlotEvidence } from './slot-evidence.js';
@@ -62,6 +64,8 @@ export interface LedgerAudit {
   readonly evidence: EvidenceCheck | null;
   /** Task sets of which the ids alone are at hand. */
   readonly bareTaskSets: readonly string[];
+  /** What the entries say of services that changed; null with {@link fold}. */
+  readonly services: ServiceTrail | null;
   readonly clock: ClockCheck;
   /** By position. */
   readonly checkpoints: readonly CheckpointMark[];
@@ -110,6 +114,7 @@ class Replay {
   #tasks: TaskSets | null = null;
   #slots: SlotEvidence | null = null;
   #evidence: EvidenceCheck | null = null;
+  #services: { readonly evidence: ServiceEvidence; readonly trail: ServiceTrail } | null = null;
   #bare: readonly string[] = [];
   #identity: LedgerIdentity | null = null;
   #leaf: Buffer | null = null;
@@ -161,6 +166,7 @@ class Replay {
       tasks: this.#tasks,
       evidence: this.#evidence,
       bareTaskSets: this.#bare,
+      services: this.#services?.trail ?? null,
       clock: this.#clock,
       checkpoints: this.#checkpoints.marks,
       firstTime: this.#firstTime,
@@ -198,6 +204,8 @@ class Replay {
     this.#hostEvents.check(entry, findings);
     if (entry.type === 'deviation.noted') checkDeviation(entry, this.#fold.context, findings);
     this.#slots?.check(entry);
+    this.#services?.evidence.check(entry);
+    this.#services?.trail.take(entry);
     if (entry.type === 'amended' && this.#fold.amended === null) this.#setting.onAmended?.(this.#fold);
     const violations = this.#fold.apply(entry);
     if (violations.length === 0) this.#setting.closings?.take(entry);
@@ -242,6 +250,11 @@ class Replay {
     this.#fold = new LedgerFold(plan.context);
     this.#tasks = plan.tasks;
     this.#evidence = new EvidenceCheck({ protocol, schemaOf, shelf, findings });
+    const { unchecked } = this.#evidence;
+    this.#services = {
+      evidence: new ServiceEvidence({ protocol, shelf, findings, unchecked }),
+      trail: new ServiceTrail(protocol),
+    };
     this.#slots = new SlotEvidence(protocol, plan.tasks, this.#fold, this.#evidence, findings);
   }
 }

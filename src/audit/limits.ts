@@ -1,12 +1,13 @@
 import type { Digest } from '../core/digest.js';
 import type { NotedDeviation } from '../ledger/fold.js';
 import type { ObjectRole } from '../ledger/mentions.js';
-import type { Protocol } from '../protocol/schema.js';
+import { OPERATORS_WORD, type Protocol } from '../protocol/schema.js';
 import { selectorText } from '../slots/selector.js';
 import type { CheckpointReach } from './checkpoint-audit.js';
 import type { LedgerAudit } from './ledger-audit.js';
 import type { SchemaShelf } from './plan.js';
 import { redactionLines } from './redaction-lines.js';
+import { serviceRemarks } from './service-lines.js';
 
 /** What the facts at hand can and cannot show, in sentences. */
 
@@ -55,6 +56,10 @@ export function notCheckedLines({
     lines.push('whether the older checkpoint is genuine: no key was given (--key VKEY, --policy FILE)');
   if (protocol === null) lines.push('anything that needs the manifest: plan, rules, evidence');
   if (protocol?.runner.adapter === 'openai') {
+    if ('external' in protocol.runner.service)
+      lines.push(
+        `what the service runs on at all: ${OPERATORS_WORD}, and the gate started no process and proved no port`,
+      );
     lines.push(
       'whether the service loaded the weights that were verified, and used the sampling fields that it was sent',
       'whether an answer is the first that the service gave: a runner could ask twice and record once',
@@ -131,7 +136,7 @@ export function orderLines({ firstAttempt, firstTime, fold, head }: LedgerAudit)
 }
 
 /** What is no breach and still worth a look. */
-export function remarkLines({ fold, evidence, clock }: LedgerAudit): string[] {
+export function remarkLines({ fold, evidence, clock, services }: LedgerAudit): string[] {
   const lines: string[] = [];
   for (const { seq, incarnation, known, lost, reason } of fold?.restorations ?? []) {
     lines.push(
@@ -154,7 +159,7 @@ export function remarkLines({ fold, evidence, clock }: LedgerAudit): string[] {
       `${doubtful.length} attempts kept a whole answer although their connection failed: entries ${doubtful.slice(0, 10).join(', ')}`,
     );
   }
-  lines.push(...clock.remarks());
+  lines.push(...serviceRemarks(services), ...clock.remarks());
   const late = [...(fold?.slots.unresolved() ?? [])].filter(({ state }) => state.lateAttributions > 0).length;
   if (late > 0)
     lines.push(`${late} unresolved slots have a verdict that came after unblinding and changes nothing`);

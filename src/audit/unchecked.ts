@@ -6,8 +6,13 @@ const WORDS = {
   grade: 'values against the answers: only against the reports',
   report: 'values at all: their reports are redacted',
   capture: 'what was said of output that was cut',
+  description: 'descriptions that services gave of themselves',
+  canary: 'answers to the canary',
   expected_tests: 'reports against the tests that were expected',
 } as const;
+
+/** How often these occur tells nothing of outcomes (law 8). */
+const SHOWS_NOTHING: ReadonlySet<string> = new Set(['request', 'description', 'canary']);
 
 export type UncheckedKind = keyof typeof WORDS;
 
@@ -22,7 +27,7 @@ export class Unchecked {
   /** @param outcomesVisible numbers of answers and failures tell of outcomes (law 8) */
   lines(outcomesVisible: boolean): readonly string[] {
     return [...this.#counts].map(([kind, count]) =>
-      outcomesVisible || kind === 'request'
+      outcomesVisible || SHOWS_NOTHING.has(kind)
         ? `redacted: ${count} ${WORDS[kind]}`
         : `redacted: ${WORDS[kind]}`,
     );

@@ -193,11 +193,8 @@ const managedService = z.strictObject({
 
 const origin = z
   .string()
-  .max(1000)
-  .regex(
-    /^https?:\/\/[^/?#@\s\\]+$/,
-    'is an http or https address without a path, like "http://127.0.0.1:8000"',
-  );
+  .max(300)
+  .regex(/^https?:\/\/[A-Za-z0-9._:[\]-]+$/, 'is an address without a path, like "http://127.0.0.1:8000"');
 
 const externalService = z.strictObject({
   external: z.strictObject({

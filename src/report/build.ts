@@ -9,6 +9,7 @@ import { conditionOf, evaluationSeedsOf, type PlanView, queueOf, tasksOf } from 
 import type { Incident, ReportInput } from './report-input.js';
 import { queueResults } from './results.js';
 import { type AmendmentKind, amendmentKind } from './revisions.js';
+import { serviceCaveats } from './service-caveats.js';
 import type { ArmDescription, Counts, Demotion, QueueCoverage, Report, Visibility } from './value.js';
 
 /**
@@ -61,7 +62,11 @@ export function buildReport(input: ReportInput): Report {
     deviations: incidentsOf(input),
     noted: input.noted,
     interval_notes: results === null ? [] : intervalNotes(results),
-    caveats: [...designCaveats(view), ...(results === null ? [] : outcomeCaveats(results))],
+    caveats: [
+      ...serviceCaveats(input),
+      ...designCaveats(view),
+      ...(results === null ? [] : outcomeCaveats(results)),
+    ],
     not_checked: NOT_CHECKED,
   };
 }

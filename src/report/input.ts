@@ -73,7 +73,7 @@ export function reportInput({
     revisions: revisionsOf({ manifest, digest: manifestDigest }, superseded),
     successor: successorIn(fold),
     carried: carriedSlots(fold),
-    ...tallyEntries(entries, (slot) => fold.slots.key(slot)?.arm ?? ''),
+    ...tallyEntries(entries, (slot) => fold.slots.key(slot)?.arm ?? '', protocol),
     restorations: fold.restorations.map(({ incarnation, seq, known, lost, reason }) => ({
       incarnation,
       seq,

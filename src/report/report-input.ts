@@ -2,6 +2,7 @@ import type { Attribution } from '../attempts/rules.js';
 import type { Digest } from '../core/digest.js';
 import type { CarriedSlots } from '../ledger/carried-slots.js';
 import type { Effort } from '../ledger/costs.js';
+import type { ServiceTrail } from '../ledger/service-trail.js';
 import type { Protocol, Stage } from '../protocol/schema.js';
 import type { TaskIds } from '../slots/plan.js';
 import type { SlotKey } from '../slots/slot.js';
@@ -36,6 +37,8 @@ export interface ReportInput {
   readonly generations: readonly GenerationCount[];
   readonly costs: CostInput;
   readonly incidents: readonly Incident[];
+  /** Services that did not stay what they were. */
+  readonly services: Pick<ServiceTrail, 'changes' | 'doubts'>;
   readonly noted: readonly NotedDeviation[];
   /** Older copies of the ledger that were put back. */
   readonly restorations: readonly LostEntries[];

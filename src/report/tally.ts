@@ -1,4 +1,6 @@
 import type { Entry, EntryOf } from '../ledger/entries.js';
+import { ServiceTrail } from '../ledger/service-trail.js';
+import type { Protocol } from '../protocol/schema.js';
 import type { FailureCount, GenerationCount, Incident } from './report-input.js';
 
 /** Counts over the entries of a lawful ledger that its fold does not keep by arm. */
@@ -6,6 +8,8 @@ export interface LedgerTally {
   readonly failures: readonly FailureCount[];
   readonly generations: readonly GenerationCount[];
   readonly incidents: readonly Incident[];
+  /** Services that did not stay what they were. */
+  readonly services: Pick<ServiceTrail, 'changes' | 'doubts'>;
 }
 
 type Failure = Omit<FailureCount, 'attempts'>;
@@ -16,11 +20,17 @@ const PLANNED_ENDS: ReadonlySet<string> = new Set(['finished', 'limit', 'signal'
 /**
  * @param armOf the arm of a slot
  */
-export function tallyEntries(entries: Iterable<Entry>, armOf: (slot: string) => string): LedgerTally {
+export function tallyEntries(
+  entries: Iterable<Entry>,
+  armOf: (slot: string) => string,
+  protocol: Protocol,
+): LedgerTally {
+  const trail = new ServiceTrail(protocol);
   const failures = new Map<string, Failure>();
   const generations = new Counter<Omit<GenerationCount, 'generations'>>();
   const incidents = new Counter<{ readonly what: string }>();
   for (const entry of entries) {
+    trail.take(entry);
     const incident = incidentOf(entry);
     if (incident !== null) incidents.add({ what: incident });
     switch (entry.type) {
@@ -46,6 +56,7 @@ export function tallyEntries(entries: Iterable<Entry>, armOf: (slot: string) => 
   const counted = new Counter<Failure>();
   for (const failure of failures.values()) counted.add(failure);
   return {
+    services: { changes: trail.changes, doubts: trail.doubts },
     failures: counted.entries().map(([failure, attempts]) => ({ ...failure, attempts })),
     generations: generations.entries().map(([each, count]) => ({ ...each, generations: count })),
     incidents: incidents

@@ -182,7 +182,7 @@ function isNumberOrNull(value: JsonValue): value is number | null {
 }
 
 function isCount(value: JsonValue): value is number {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0;
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
 function isByte(value: JsonValue): value is number {

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry, EntryDraft } from '../../src/ledger/entries.js';
 import { tallyEntries } from '../../src/report/tally.js';
-import { SESSION, SLOTS, SlotScript, slotAt } from '../ledger/support.js';
+import { PROTOCOL, SESSION, SLOTS, SlotScript, slotAt } from '../ledger/support.js';
 
 function tally(drafts: readonly EntryDraft[]) {
   const entries = drafts.map(
     (draft, seq): Entry => ({ ...draft, seq, prev: null, time: '2026-12-01T00:00:00.000Z' }),
   );
-  return tallyEntries(entries, (slot) => SLOTS.find(({ id }) => id === slot)?.arm ?? 'unknown');
+  return tallyEntries(entries, (slot) => SLOTS.find(({ id }) => id === slot)?.arm ?? 'unknown', PROTOCOL);
 }
 
 describe('tallyEntries', () => {

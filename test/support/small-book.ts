@@ -13,6 +13,7 @@ import { freezeProtocol } from '../../src/manifest/freeze.js';
 import { bindingOf } from '../../src/manifest/manifest.js';
 import type { Product } from '../../src/manifest/product.js';
 import type { StoredManifest } from '../../src/manifest/workspace.js';
+import { servedModels } from '../../src/protocol/setting-checks.js';
 import { resolveTaskSets, taskFiles } from '../../src/protocol/tasks.js';
 import { gradeText } from '../../src/runner/adapters/answer-grading.js';
 import { CommandAdapter } from '../../src/runner/adapters/command.js';
@@ -26,6 +27,7 @@ import {
 } from '../../src/runner/drafts.js';
 import { type Job, jobOf } from '../../src/runner/plan-queue.js';
 import { expandSlots } from '../../src/slots/plan.js';
+import { SmallServices } from './small-services.js';
 
 /**
  * A small book for tests of audits and bundles: eleven slots of an openai runner, every kind of life among them, made in
@@ -279,6 +281,8 @@ class Writer {
   readonly #stored: StoredManifest;
   readonly #jobs: readonly SmallJob[];
   readonly #counts = { settled: 0, unresolved: 0 };
+  /** null where services neither describe themselves nor answer a canary. */
+  readonly #services: SmallServices | null;
 
   constructor(store: LedgerStore, stored: StoredManifest, root: string) {
     this.#store = store;
@@ -293,6 +297,14 @@ class Writer {
       const streams = runner.adapter === 'openai' && runner.stream === true;
       return { ...job, isCommand: runner.adapter === 'command', streams };
     });
+    const { runner } = protocol;
+    const served =
+      runner.adapter === 'openai' && ('external' in runner.service || runner.service.canary !== undefined);
+    this.#services = served
+      ? new SmallServices(runner, servedModels(protocol), (drafts, objects) => {
+          return this.#store.append(drafts, objects)[0]?.seq ?? 0;
+        })
+      : null;
   }
 
   /** The first session works through the plan and crashes; the second finishes what was left. */
@@ -325,6 +337,10 @@ class Writer {
     ]);
     this.#store.append([{ type: 'checkpoint', ...this.#head(), note: null, timestamps: [] }]);
     if (this.#stored.manifest.protocol.runner.adapter === 'command') return;
+    if (this.#services !== null) {
+      this.#services.begin(session, pid);
+      return;
+    }
     this.#store.append(
       [
         {
@@ -361,7 +377,8 @@ class Writer {
       seconds: 60,
       gpus: 1,
     };
-    const isServed = this.#stored.manifest.protocol.runner.adapter === 'openai';
+    this.#services?.end(session);
+    const isServed = this.#services === null && this.#stored.manifest.protocol.runner.adapter === 'openai';
     this.#store.append([
       ...(isServed ? [stopped] : []),
       { type: 'run.paused', session, reason: 'finished', detail: null },

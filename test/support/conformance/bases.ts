@@ -80,6 +80,18 @@ function streamedLives(): readonly Life[] {
   ];
 }
 
+const CANARY = `    canary: { prompts: ["1+1=", "Count to ten."], max_tokens: 2, logprobs: 0, logprob_tolerance: 0.01 }
+`;
+
+const EXTERNAL = `  service:
+    external:
+      origin: { M@42: "http://10.0.0.1:8000", base: "https://models.example:8443" }
+      accepted: "the identity of the weights rests on the operator's word"
+      api_key_env: MODELS_KEY
+    ready: { path: /health, timeout_s: 10 }
+    gpus: 1
+${CANARY}`;
+
 /** Sound books from which cases are made. */
 const BOOKS = {
   /** Eleven slots, every kind of life, unblinded, with its report. */
@@ -124,6 +136,10 @@ const BOOKS = {
     unblind: false,
     protocol: (text) => text.replace('  breaker: 10', '  breaker: 10\n  adjudication: required'),
   },
+  /** Services that describe themselves and answer a canary at every start and end; the program is newer the second time. */
+  served: { protocol: (text) => text.replace('    gpus: 1\n', `    gpus: 1\n${CANARY}`) },
+  /** Services that the gate did not start. */
+  external: { protocol: (text) => text.replace(/ {2}service:\n( {4}.*\n)*/, EXTERNAL) },
 } as const satisfies Record<string, SmallBookOptions>;
 
 export type BaseName = keyof typeof BOOKS | 'no_tasks' | 'no_answers' | AmendedName;

@@ -11,6 +11,7 @@ import { INCARNATIONS } from './incarnations.js';
 import { INTENT } from './intent.js';
 import { OBJECTS } from './objects.js';
 import { RESULTS } from './results.js';
+import { SERVICES } from './services.js';
 import { SETTLEMENT } from './settlement.js';
 import { SIGNED_CHECKPOINTS } from './signed-checkpoints.js';
 import { STATEMENTS } from './statements.js';
@@ -33,4 +34,5 @@ export const CASES: readonly Case[] = [
   ...SIGNED_CHECKPOINTS,
   ...STATEMENTS,
   ...STREAMS,
+  ...SERVICES,
 ];
