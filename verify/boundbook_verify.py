@@ -2456,12 +2456,13 @@ _ENTRY_FORMS = {
     ),
     "gate.passed": _entry(
         "gate.passed",
+        {"heartbeat_s": integer(1)},
         session=HEX32,
         manifest=DIGEST,
         files=integer(),
         bytes=integer(),
         process=members({"boot_id": text(), "pid": integer(), "started": text()}),
-        host=members({"node": text(), "platform": text(), "arch": text()}),
+        host=members({"node": text(), "platform": text(), "arch": text()}, {"slurm_job": text(0, 100)}),
         selection=map_of(either(text(), integer())),
     ),
     "gate.refused": _entry(
@@ -2614,6 +2615,15 @@ _ENTRY_FORMS = {
         note=nullable(text(0, 16384)),
         timestamps=list_of(DIGEST, 0, 100),
     ),
+    "session.alive": _entry("session.alive", session=HEX32),
+    "account.recorded": _entry(
+        "account.recorded",
+        source=one_of("slurm"),
+        job=text(1, 100),
+        seconds=integer(0),
+        gpus=integer(0),
+        object=DIGEST,
+    ),
     "deviation.noted": _entry(
         "deviation.noted",
         text=text(1, 4000),
@@ -2671,6 +2681,8 @@ def mentioned_objects(entry):
         found = [objects[name] for name in _in_utf16_order(objects)] + [result.get("candidate"), result.get("report")]
     elif kind == "slot.settled":
         found = [entry["basis"].get("report")]
+    elif kind == "account.recorded":
+        found = [entry["object"]]
     elif kind == "checkpoint":
         found = entry["timestamps"]
     else:
@@ -3655,6 +3667,47 @@ class Services:
 # ---------------------------------------------------------------------------------------------------------------
 
 
+_SACCT_HEADER = "JobIDRaw|ElapsedRaw|AllocTRES"
+_SACCT_COUNT = re.compile("(?:0|[1-9][0-9]{0,9})")
+
+
+def read_sacct(data):
+    """Seconds and GPUs by job, as an account of Slurm says; empty when it has not the form of docs/formats/results.md."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    accounts = {}
+    if len(data) > 1 << 20 or not lines or lines[0] != _SACCT_HEADER:
+        return {}
+    for line in lines[1:]:
+        fields = line.split("|")
+        if len(fields) != 3 or not _SACCT_COUNT.fullmatch(fields[1]):
+            return {}
+        if "." in fields[0]:
+            continue
+        gpus = _sacct_gpus(fields[2])
+        if not _SACCT_COUNT.fullmatch(fields[0]) or gpus is None or fields[0] in accounts:
+            return {}
+        accounts[fields[0]] = (int(fields[1]), gpus)
+    return accounts
+
+
+def _sacct_gpus(resources):
+    """None where a count is none."""
+    whole, typed = None, 0
+    for part in resources.split(","):
+        name, _, count = part.partition("=")
+        if name != "gres/gpu" and not name.startswith("gres/gpu:"):
+            continue
+        if not _SACCT_COUNT.fullmatch(count):
+            return None
+        if name == "gres/gpu":
+            whole = int(count)
+        else:
+            typed += int(count)
+    return typed if whole is None else whole
+
+
 class Session:
     """What one gate.passed opens."""
 
@@ -3818,6 +3871,7 @@ class LedgerAudit:
         self._revived = self._revived_next = None
         self._round = None
         self._rounds = set()
+        self._jobs = set()
         self._handlers = {
             "ledger.opened": self._ledger_opened,
             "slot.carried": self._slot_carried,
@@ -3835,6 +3889,8 @@ class LedgerAudit:
             "attribution.recorded": self._attribution_recorded,
             "slot.settled": self._slot_settled,
             "slot.unresolved": self._slot_unresolved,
+            "session.alive": self._session_alive,
+            "account.recorded": self._account_recorded,
             "run.paused": self._run_paused,
             "unblinded": self._unblinded,
             "checkpoint": self._checkpoint,
@@ -4010,12 +4066,24 @@ class LedgerAudit:
         require(entry["session"] not in self.sessions, "the session was opened before")
         process = entry["process"]
         self.sessions[entry["session"]] = Session((process["boot_id"], process["pid"], process["started"]))
+        self._jobs.add(entry["host"].get("slurm_job"))
 
     def _gate_refused(self, entry):
         require(entry["manifest"] == self.manifest.digest, "another manifest")
 
     def _run_paused(self, entry):
         self._session(entry, True).ended = True
+
+    def _session_alive(self, entry):
+        self._session(entry, True)
+
+    def _account_recorded(self, entry):
+        require(entry["job"] in self._jobs, "no session ran in that job")
+        data = self.pack.read(entry["object"])
+        if data is None:
+            return
+        said = read_sacct(data).get(entry["job"])
+        require(said == (entry["seconds"], entry["gpus"]), "not what the account says", "ACCOUNT_DIFFERS")
 
     def _service_up(self, entry):
         session, name = self._session(entry, True), entry["service"]

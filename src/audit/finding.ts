@@ -55,6 +55,7 @@ export const FINDINGS = {
   EXPOSURE_UNDERSTATED: { clause: 'P22', title: 'more was known of outcomes than the amendment says' },
   AMENDMENT_DIFFERS: { clause: 'P22', title: 'an amendment that its two plans do not agree on' },
   WORK_ORPHAN: { clause: 'law 2', title: 'a work folder without an attempt' },
+  ACCOUNT_DIFFERS: { clause: 'P21', title: "a recorded account is not what the scheduler's words say" },
   DEVIATION_OMITTED: {
     clause: 'B9',
     title: 'a deviation noted under the superseded plan is not noted again',

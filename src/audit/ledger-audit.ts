@@ -11,6 +11,7 @@ import type { LedgerHead } from '../ledger/reader.js';
 import { ServiceTrail } from '../ledger/service-trail.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
 import type { TaskSets } from '../protocol/tasks.js';
+import { checkAccount } from './accounts.js';
 import type { CheckpointAudit, CheckpointReach } from './checkpoint-audit.js';
 import { type CheckpointMark, CheckpointTrail } from './checkpoint-trail.js';
 import { ClockCheck } from './clock.js';
@@ -202,6 +203,7 @@ class Replay {
     if (this.#fold === null) return;
     checkSession(entry, this.#fold, findings);
     this.#hostEvents.check(entry, findings);
+    if (entry.type === 'account.recorded') checkAccount(entry, shelf, findings);
     if (entry.type === 'deviation.noted') checkDeviation(entry, this.#fold.context, findings);
     this.#slots?.check(entry);
     this.#services?.evidence.check(entry);

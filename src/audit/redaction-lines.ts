@@ -8,6 +8,7 @@ const ROLES: Readonly<Record<ObjectRole, string>> = {
   request: 'requests',
   answer: 'answers, reports and outputs',
   timestamp: 'time-stamp tokens',
+  account: 'accounts of a scheduler',
 };
 
 /**

@@ -47,14 +47,14 @@ function statusJson({ stored, ledger, succession, overdue, gaps }: Status): Json
 }
 
 function ledgerJson(ledger: LedgerStatus): JsonValue {
-  const { used, unused, open, ...devices } = ledger.costs;
+  const { used, failed, unused, open, ...devices } = ledger.costs;
   return {
     head: { ...ledger.head },
     queues: ledger.queues.map((counts) => ({ ...counts, coverage: coverage(counts) })),
     total: { ...ledger.total, coverage: coverage(ledger.total) },
     carried: ledger.carried === null ? null : { ...ledger.carried },
     attempts: { ...ledger.attempts },
-    costs: { used: { ...used }, unused: { ...unused }, open: { ...open }, ...devices },
+    costs: { used: { ...used }, failed: { ...failed }, unused: { ...unused }, open: { ...open }, ...devices },
     sessions: ledger.sessions.map((session) => ({ ...session })),
     deviations: ledger.deviations.map((deviation) => ({ ...deviation })),
     noted: ledger.noted.map((note) => ({ ...note, slots: { ...note.slots } })),
@@ -221,6 +221,7 @@ async function costText({ costs }: LedgerStatus): Promise<string> {
   const titles = ['cost of', 'stages', 'seconds', 'waiting s', 'tokens', 'gradings'];
   const table = renderTable(titles, [
     row('used', costs.used),
+    row('failed', costs.failed),
     row('unused', costs.unused),
     row('still open', costs.open),
   ]);

@@ -68,6 +68,7 @@ export const ERROR_CODES = {
     exit: 2,
     title: 'a folder that is no git repository, or a commit that it does not have',
   },
+  ACCOUNT_INVALID: { exit: 2, title: "a scheduler's account that is not in the form that is read" },
   CLAIM_INVALID: { exit: 2, title: 'a PRML claim that has not the declared form' },
   CLAIM_UNSUPPORTED: { exit: 2, title: 'a decision that a PRML claim cannot state' },
 

@@ -78,19 +78,67 @@ export function stageEffort(entry: EntryOf<'stage.finished'>): StageEffort {
   };
 }
 
-/** P21: what the settlement rests on is used; failed and replaced stages are not. */
-export function splitEffort(
-  state: SlotState,
-  stages: readonly StageEffort[],
-): { readonly used: Effort; readonly unused: Effort } {
-  let used = NO_EFFORT;
-  let unused = NO_EFFORT;
+/** Effort by what became of it (P21). */
+export interface EffortParts {
+  /** A settlement rests on it. */
+  readonly used: Effort;
+  /** Stages that failed, those of replaced attempts among them. */
+  readonly failed: Effort;
+  /** Candidates that were made and that no settlement rests on. */
+  readonly unused: Effort;
+  /** Of slots that are not closed: whether it was of use is not known yet. */
+  readonly open: Effort;
+}
+
+export const NO_PARTS: EffortParts = {
+  used: NO_EFFORT,
+  failed: NO_EFFORT,
+  unused: NO_EFFORT,
+  open: NO_EFFORT,
+};
+
+/** The effort on one slot. What the settlement rests on is used, a failure that counts as the model's own among it. */
+export function splitEffort(state: SlotState, stages: readonly StageEffort[]): EffortParts {
+  const parts = { ...NO_PARTS };
+  const closed = state.phase === 'settled' || state.phase === 'unresolved';
   const candidate = settledCandidate(state, stages);
   for (const stage of stages) {
-    if (restsOn(state, stage, candidate)) used = addEffort(used, stage.effort);
-    else unused = addEffort(unused, stage.effort);
+    const part = restsOn(state, stage, candidate)
+      ? 'used'
+      : !closed
+        ? 'open'
+        : stage.candidate === null
+          ? 'failed'
+          : 'unused';
+    parts[part] = addEffort(parts[part], stage.effort);
   }
-  return { used, unused };
+  return parts;
+}
+
+export function addParts(a: EffortParts, b: EffortParts): EffortParts {
+  return {
+    used: addEffort(a.used, b.used),
+    failed: addEffort(a.failed, b.failed),
+    unused: addEffort(a.unused, b.unused),
+    open: addEffort(a.open, b.open),
+  };
+}
+
+/** The effort of all parts together. */
+export function sumParts({ used, failed, unused, open }: EffortParts): Effort {
+  return addEffort(addEffort(used, failed), addEffort(unused, open));
+}
+
+/** Effort as it may be shown, by what became of it. */
+export type ShownParts = Readonly<Record<keyof EffortParts, ShownEffort>>;
+
+export function maskParts({ used, failed, unused, open }: EffortParts): ShownParts {
+  return {
+    used: maskEffort(used),
+    failed: maskEffort(failed),
+    unused: maskEffort(unused),
+    open: maskEffort(open),
+  };
 }
 
 function settledCandidate(state: SlotState, stages: readonly StageEffort[]): Digest | null {

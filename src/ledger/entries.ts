@@ -140,7 +140,17 @@ const drafts = {
       pid: z.int(),
       started: z.string().describe('start time as the kernel counts it'),
     }),
-    host: z.strictObject({ node: z.string(), platform: z.string(), arch: z.string() }),
+    host: z.strictObject({
+      node: z.string(),
+      platform: z.string(),
+      arch: z.string(),
+      slurm_job: z.string().max(100).optional().describe('the Slurm job that the session runs in'),
+    }),
+    heartbeat_s: z
+      .int()
+      .min(1)
+      .optional()
+      .describe('the session promises an entry at least this often; absent: it promises nothing'),
     selection: z.record(z.string(), z.union([z.string(), z.int()])),
   }),
   'gate.refused': z.strictObject({
@@ -281,6 +291,17 @@ const drafts = {
     slot: hex32,
     reason: unresolvedReason,
   }),
+  /** Nothing happened for a while, and the session is at work (B8). */
+  'session.alive': z.strictObject({ type: z.literal('session.alive'), session: hex32 }),
+  /** P21: what a scheduler says that a job was given. */
+  'account.recorded': z.strictObject({
+    type: z.literal('account.recorded'),
+    source: z.literal('slurm'),
+    job: z.string().min(1).max(100),
+    seconds: z.int().min(0).describe('elapsed time of the allocation'),
+    gpus: z.int().min(0).describe('devices that were allocated'),
+    object: digest.describe("the scheduler's own words"),
+  }),
   /** The end of a session: why nothing more is started. */
   'run.paused': z.strictObject({
     type: z.literal('run.paused'),
@@ -401,6 +422,8 @@ export const entryDraftSchema = z.discriminatedUnion('type', [
   drafts['attribution.recorded'],
   drafts['slot.settled'],
   drafts['slot.unresolved'],
+  drafts['session.alive'],
+  drafts['account.recorded'],
   drafts['run.paused'],
   drafts.unblinded,
   drafts.checkpoint,

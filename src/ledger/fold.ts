@@ -1,11 +1,13 @@
 import type { AttemptKind, Violation } from '../attempts/machine.js';
 import type { Attribution } from '../attempts/rules.js';
+import { type Account, AccountBook } from './accounts.js';
 import { AdjudicationBook, type AdjudicationSnapshot, type RoundSetting } from './adjudications.js';
 import { CheckpointBook, type CheckpointBookSnapshot } from './checkpoint-book.js';
 import { type Obstacle, obstacles } from './completeness.js';
 import { type Entry, type EntryOf, toSlotEvent } from './entries.js';
 import { firstOpeningFault, type Restoration, reopeningFault, restorationOf } from './incarnations.js';
 import type { LedgerIdentity } from './origin.js';
+import { type Costs, planCosts } from './plan-costs.js';
 import type { PlanContext } from './plan-index.js';
 import {
   canaryFault,
@@ -14,22 +16,13 @@ import {
   type ServiceMarksSnapshot,
   serviceKindFault,
 } from './service-marks.js';
-import { SessionBook, type SessionBookSnapshot, serviceSeconds, sessionSeconds } from './sessions.js';
-import { type AttemptEffort, SlotBook, type SlotBookSnapshot } from './slot-book.js';
+import { SessionBook, type SessionBookSnapshot } from './sessions.js';
+import { SlotBook, type SlotBookSnapshot } from './slot-book.js';
 import type { LiveSnapshot } from './slot-records.js';
 
 export interface FoldViolation extends Violation {
   /** The entry that breaks the rule. */
   readonly seq: number;
-}
-
-/** P21. Effort on slots that are not closed yet is `open`: whether it was of use is not known. */
-export interface Costs extends AttemptEffort {
-  /** Sessions at work, off-time excluded (B8). */
-  readonly session_seconds: number;
-  readonly service_seconds: number;
-  /** Devices × seconds that they were held, busy or not. */
-  readonly gpu_seconds: number;
 }
 
 /** The end of a session that was not its own decision. */
@@ -56,6 +49,7 @@ export interface FoldSnapshot {
   readonly slots: SlotBookSnapshot;
   readonly sessions: SessionBookSnapshot;
   readonly services: ServiceMarksSnapshot;
+  readonly accounts: readonly Account[];
   readonly checkpoints: CheckpointBookSnapshot;
   readonly adjudications: AdjudicationSnapshot;
   readonly attempts: Readonly<Record<AttemptKind, number>>;
@@ -85,6 +79,7 @@ export class LedgerFold {
   readonly slots: SlotBook;
   readonly sessions = new SessionBook();
   readonly services = new ServiceMarks();
+  readonly accounts = new AccountBook();
   readonly checkpoints = new CheckpointBook();
   readonly adjudications = new AdjudicationBook();
   readonly #attempts: Record<AttemptKind, number> = { first: 0, replacement: 0, regrade: 0 };
@@ -113,6 +108,7 @@ export class LedgerFold {
       slots: this.slots.snapshot(),
       sessions: this.sessions.snapshot(),
       services: this.services.snapshot(),
+      accounts: this.accounts.snapshot(),
       checkpoints: this.checkpoints.snapshot(),
       adjudications: this.adjudications.snapshot(),
       attempts: this.#attempts,
@@ -136,6 +132,7 @@ export class LedgerFold {
     this.slots.restore(state.slots, live);
     this.sessions.restore(state.sessions);
     this.services.restore(state.services);
+    this.accounts.restore(state.accounts);
     this.checkpoints.restore(state.checkpoints);
     this.adjudications.restore(state.adjudications);
     Object.assign(this.#attempts, state.attempts);
@@ -265,21 +262,7 @@ export class LedgerFold {
 
   /** P21. */
   costs(): Costs {
-    const { runner } = this.context.protocol;
-    const time = { session_seconds: 0, service_seconds: 0, gpu_seconds: 0 };
-    const declared = runner.adapter === 'openai' ? runner.service.gpus : 0;
-    for (const session of this.sessions.all()) {
-      const seconds = sessionSeconds(session);
-      time.session_seconds += seconds;
-      // A command runner holds its devices as long as its session works.
-      if (runner.adapter === 'command') time.gpu_seconds += seconds * runner.gpus;
-      for (const service of session.services.values()) {
-        const held = serviceSeconds(session, service);
-        time.service_seconds += held;
-        time.gpu_seconds += held * (service.gpus ?? declared);
-      }
-    }
-    return { ...this.slots.effort(), ...time };
+    return planCosts(this.context.protocol, this.slots.effort(), this.sessions, this.accounts);
   }
 
   #applyTyped(entry: Entry): Violation | null {
@@ -299,6 +282,10 @@ export class LedgerFold {
         return this.#ofService(entry);
       case 'service.stopped':
         return this.#serviceDown(entry);
+      case 'session.alive':
+        return this.sessions.alive(entry);
+      case 'account.recorded':
+        return this.accounts.take(entry, this.sessions);
       case 'run.paused':
         return this.#pause(entry);
       case 'unblinded':

@@ -3,7 +3,14 @@ import { pointerOf } from '../protocol/json-pointer.js';
 import type { Entry } from './entries.js';
 
 /** What an object is to the entry that names it. */
-export type ObjectRole = 'manifest' | 'task_file' | 'service' | 'request' | 'answer' | 'timestamp';
+export type ObjectRole =
+  | 'manifest'
+  | 'task_file'
+  | 'service'
+  | 'request'
+  | 'answer'
+  | 'timestamp'
+  | 'account';
 
 /** An object that an entry names. */
 export interface Mention {
@@ -54,6 +61,8 @@ export function mentionsOf(entry: Entry): readonly Mention[] {
       return entry.basis.kind === 'report'
         ? [{ digest: entry.basis.report, role: 'answer', pointer: '/basis/report' }]
         : [];
+    case 'account.recorded':
+      return [{ digest: entry.object, role: 'account', pointer: '/object' }];
     case 'checkpoint':
       return entry.timestamps.map((digest, i) => ({
         digest,

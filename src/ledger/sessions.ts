@@ -16,6 +16,8 @@ export interface ServiceRecord {
   readonly up: { readonly seq: number; readonly object: Digest | null } | null;
   /** How it answered the canary. */
   readonly canaries: { start: CanaryVerdict | null; end: CanaryVerdict | null };
+  /** Off-time of the session before it was started. */
+  readonly offBefore: number;
 }
 
 export type CanaryVerdict = EntryOf<'canary.recorded'>['verdict'];
@@ -27,6 +29,10 @@ export interface Session {
   readonly startedAt: string;
   /** Time of the last entry known to be the session's: nothing after it is counted as work (B8). */
   lastAt: string;
+  /** Seconds between its first and last entry in which it gave no sign of life, although one was due (B8). */
+  offSeconds: number;
+  /** A sign of life is due after so many seconds without an entry; null where none was promised. */
+  readonly heartbeat: number | null;
   readonly process: EntryOf<'gate.passed'>['process'];
   readonly host: EntryOf<'gate.passed'>['host'];
   readonly selection: EntryOf<'gate.passed'>['selection'];
@@ -85,12 +91,14 @@ export class SessionBook {
 
   open(entry: EntryOf<'gate.passed'>): Violation | null {
     if (this.#sessions.has(entry.session)) return forbid(`session ${entry.session} passed the gate before`);
-    const { session: id, seq, time, process, host, selection } = entry;
+    const { session: id, seq, time, process, host, selection, heartbeat_s: heartbeat = null } = entry;
     const session = {
       id,
       seq,
       startedAt: time,
       lastAt: time,
+      offSeconds: 0,
+      heartbeat,
       process,
       host,
       selection,
@@ -110,7 +118,14 @@ export class SessionBook {
 
   touch(id: string | null, entry: Entry): void {
     const session = id === null ? undefined : this.#sessions.get(id);
-    if (session !== undefined) session.lastAt = entry.time;
+    if (session !== undefined) advance(session, entry.time);
+  }
+
+  /** A sign of life: nothing happened since the last entry, and the session was at work all the same. */
+  alive(entry: EntryOf<'session.alive'>): Violation | null {
+    const violation = this.mayStart(entry.session);
+    if (violation === null) this.touch(entry.session, entry);
+    return violation;
   }
 
   pause(entry: EntryOf<'run.paused'>): Violation | null {
@@ -118,7 +133,7 @@ export class SessionBook {
     const session = this.#sessions.get(entry.session);
     if (violation !== null || session === undefined) return violation;
     session.end = { seq: entry.seq, reason: entry.reason, detail: entry.detail };
-    session.lastAt = entry.time;
+    advance(session, entry.time);
     return null;
   }
 
@@ -127,6 +142,7 @@ export class SessionBook {
     const session = this.#sessions.get(entry.session);
     if (violation !== null || session === undefined) return violation;
     if (session.services.has(entry.service)) return forbid(`service ${entry.service} was started before`);
+    advance(session, entry.time);
     session.services.set(entry.service, {
       name: entry.service,
       model: entry.model,
@@ -136,8 +152,8 @@ export class SessionBook {
       gpus: null,
       up: { seq: entry.seq, object: entry.effective },
       canaries: { start: null, end: null },
+      offBefore: session.offSeconds,
     });
-    session.lastAt = entry.time;
     return null;
   }
 
@@ -165,24 +181,42 @@ export class SessionBook {
       gpus: null,
       up: null,
       canaries: { start: null, end: null },
+      offBefore: session.offSeconds,
     };
     if (service.stoppedSeconds !== null) return forbid(`service ${entry.service} was stopped before`);
     service.stoppedSeconds = entry.seconds;
     service.gpus = entry.gpus;
     session.services.set(entry.service, service);
-    session.lastAt = entry.time;
+    advance(session, entry.time);
     return null;
   }
 }
 
-/** Seconds that a session was at work: from the gate to its last entry. Off-time after a crash is not in it (B8). */
-export function sessionSeconds(session: Session): number {
-  return secondsBetween(session.startedAt, session.lastAt);
+/** How many heartbeats may stay out before the time without them counts as off. */
+const MISSED_BEATS = 3;
+
+function advance(session: Session, time: string): void {
+  const gap = secondsBetween(session.lastAt, time);
+  if (session.heartbeat !== null && gap > MISSED_BEATS * session.heartbeat) session.offSeconds += gap;
+  session.lastAt = time;
 }
 
-/** Seconds that a service held its devices; without a recorded end, up to the last entry of its session. */
+/**
+ * Seconds that a session was at work: from the gate to its last entry. Off-time is not in it: neither what came after a
+ * crash nor a time, longer than three heartbeats, in which it gave no sign of life, as on a host that slept (B8).
+ */
+export function sessionSeconds(session: Session): number {
+  return secondsBetween(session.startedAt, session.lastAt) - session.offSeconds;
+}
+
+/**
+ * Seconds that a service held its devices. Its own end says them, by a clock that stands still while the host sleeps;
+ * without a recorded end they go up to the last entry of its session, off-time left out.
+ */
 export function serviceSeconds(session: Session, service: ServiceRecord): number {
-  return service.stoppedSeconds ?? service.readySeconds + secondsBetween(service.startedAt, session.lastAt);
+  const upToLast =
+    secondsBetween(service.startedAt, session.lastAt) - (session.offSeconds - service.offBefore);
+  return service.stoppedSeconds ?? service.readySeconds + upToLast;
 }
 
 function secondsBetween(from: string, to: string): number {

@@ -11,7 +11,7 @@ import {
 } from '../attempts/machine.js';
 import type { SlotKey } from '../slots/slot.js';
 import { CARRIED_FORM, SETTLED_FORM } from './closed-records.js';
-import { addEffort, type Effort, NO_EFFORT, splitEffort, stageEffort } from './costs.js';
+import { addParts, type EffortParts, NO_PARTS, splitEffort, stageEffort } from './costs.js';
 import { type Entry, type EntryOf, startEvent, toSlotEvent } from './entries.js';
 import { type PlanContext, PlanIndex, slotRules } from './plan-index.js';
 import {
@@ -57,12 +57,6 @@ export type SlotOutcome = { readonly key: SlotKey } & (
   | { readonly state: 'unresolved' | 'pending' }
 );
 
-export interface AttemptEffort {
-  readonly used: Effort;
-  readonly unused: Effort;
-  readonly open: Effort;
-}
-
 /** Slots that were closed in the superseded plan's ledger, and the attempts that were started for them there. */
 export interface CarriedCounts {
   readonly settled: number;
@@ -76,8 +70,8 @@ type Bucket = 'open' | 'settled' | 'unresolved';
 export interface SlotBookSnapshot {
   readonly counts: readonly (readonly [string, Readonly<Record<Bucket, number>>])[];
   readonly carriedCounts: CarriedCounts;
-  readonly used: Effort;
-  readonly unused: Effort;
+  /** Of closed slots, by arm. */
+  readonly effort: readonly (readonly [arm: string, parts: EffortParts])[];
 }
 
 /** Slots that are settled for good, and those that were closed in the superseded plan's ledger. */
@@ -97,8 +91,7 @@ export class SlotBook {
   readonly #settled = new SlotTable<SettledSlot>(SETTLED_FORM);
   readonly #carried = new SlotTable<CarriedSlot>(CARRIED_FORM);
   readonly #counts = new Map<string, Record<Bucket, number>>();
-  #used = NO_EFFORT;
-  #unused = NO_EFFORT;
+  readonly #effort = new Map<string, EffortParts>();
   #carriedCounts: CarriedCounts = { settled: 0, unresolved: 0, attempts: 0 };
 
   constructor(context: PlanContext) {
@@ -299,16 +292,12 @@ export class SlotBook {
     return sum;
   }
 
-  /** P21: effort on stages, by whether an outcome rests on it. */
-  effort(): AttemptEffort {
-    let [used, unused, open] = [this.#used, this.#unused, NO_EFFORT];
-    for (const { state, stages } of this.#live.values()) {
-      const split = splitEffort(state, stages);
-      used = addEffort(used, split.used);
-      if (bucketOf(state) === 'open') open = addEffort(open, split.unused);
-      else unused = addEffort(unused, split.unused);
-    }
-    return { used, unused, open };
+  /** P21: effort on stages by what became of it, for every arm of the plan, ascending. */
+  effort(): readonly (readonly [arm: string, parts: EffortParts])[] {
+    const effort = new Map(this.#effort);
+    for (const { arm, state, stages } of this.#live.values()) addTo(effort, arm, splitEffort(state, stages));
+    const arms = Object.keys(this.#context.protocol.arms).sort();
+    return arms.map((arm) => [arm, effort.get(arm) ?? NO_PARTS]);
   }
 
   /** The slots that nothing can happen to any more. */
@@ -318,7 +307,7 @@ export class SlotBook {
 
   /** Slots that can still change and for which an entry at this position or later was taken, in order of their start. */
   *liveSince(seq: number): Generator<readonly [slot: string, live: LiveSnapshot]> {
-    for (const [slot, { queue: _queue, rules: _rules, ...live }] of this.#live) {
+    for (const [slot, { queue: _queue, arm: _arm, rules: _rules, ...live }] of this.#live) {
       if (live.changed >= seq) yield [slot, live];
     }
   }
@@ -331,8 +320,7 @@ export class SlotBook {
     return {
       counts: [...this.#counts],
       carriedCounts: this.#carriedCounts,
-      used: this.#used,
-      unused: this.#unused,
+      effort: [...this.#effort],
     };
   }
 
@@ -344,13 +332,12 @@ export class SlotBook {
   restore(state: SlotBookSnapshot, live: Iterable<readonly [slot: string, live: LiveSnapshot]>): void {
     for (const [queue, count] of state.counts) this.#counts.set(queue, { ...count });
     this.#carriedCounts = state.carriedCounts;
-    this.#used = state.used;
-    this.#unused = state.unused;
+    for (const [arm, parts] of state.effort) this.#effort.set(arm, parts);
     for (const [slot, { stages, ...rest }] of live) {
       const key = this.#index.keyAt(rest.index);
       if (key === null) throw new RangeError(`the plan has no slot ${rest.index}`);
       const rules = slotRules(this.#context.protocol, key);
-      this.#live.set(slot, { ...rest, queue: key.queue, rules, stages: [...stages] });
+      this.#live.set(slot, { ...rest, queue: key.queue, arm: key.arm, rules, stages: [...stages] });
     }
   }
 
@@ -365,6 +352,7 @@ export class SlotBook {
     return {
       index,
       queue: key.queue,
+      arm: key.arm,
       rules,
       since: seq,
       changed: seq,
@@ -394,9 +382,7 @@ export class SlotBook {
   #retire(slot: string, live: LiveSlot): void {
     const settled = SettledSlot.of(live.index, live.state);
     if (settled === null) return;
-    const { used, unused } = splitEffort(live.state, live.stages);
-    this.#used = addEffort(this.#used, used);
-    this.#unused = addEffort(this.#unused, unused);
+    addTo(this.#effort, live.arm, splitEffort(live.state, live.stages));
     this.#live.delete(slot);
     this.#settled.add(slot, settled);
   }
@@ -427,6 +413,10 @@ function carriedViolation(
   return value >= reward.min && value <= reward.max
     ? null
     : forbid('P11', `the reward ${value} lies outside [${reward.min}, ${reward.max}]`);
+}
+
+function addTo(effort: Map<string, EffortParts>, arm: string, parts: EffortParts): void {
+  effort.set(arm, addParts(effort.get(arm) ?? NO_PARTS, parts));
 }
 
 function refuseCarried(slot: string): Violation {

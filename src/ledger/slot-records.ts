@@ -8,6 +8,7 @@ export interface LiveSlot {
   /** Number of the slot in the plan. */
   readonly index: number;
   readonly queue: string;
+  readonly arm: string;
   readonly rules: SlotRules;
   /** Position of the entry that started the first attempt. */
   readonly since: number;
@@ -20,7 +21,7 @@ export interface LiveSlot {
 }
 
 /** What of a {@link LiveSlot} does not follow from its number in the plan: plain data. */
-export type LiveSnapshot = Readonly<Omit<LiveSlot, 'queue' | 'rules'>>;
+export type LiveSnapshot = Readonly<Omit<LiveSlot, 'queue' | 'arm' | 'rules'>>;
 
 /** A slot that the superseded plan's ledger had closed (P22). Its history lies there; nothing can happen to it here. */
 export interface CarriedSlot {

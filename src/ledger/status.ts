@@ -5,9 +5,10 @@ import { loadManifest } from '../manifest/select.js';
 import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import { type ManifestReference, openBook } from './book.js';
 import { type CarriedSlots, carriedSlots } from './carried-slots.js';
-import { maskEffort, type ShownEffort } from './costs.js';
-import type { Costs, Deviation, NotedDeviation } from './fold.js';
+import { maskParts, type ShownParts } from './costs.js';
+import type { Deviation, NotedDeviation } from './fold.js';
 import type { Restoration } from './incarnations.js';
+import type { Costs } from './plan-costs.js';
 import type { LedgerHead } from './reader.js';
 import { type Session, sessionSeconds } from './sessions.js';
 import type { QueueCounts, StateCounts } from './slot-book.js';
@@ -37,11 +38,7 @@ export interface LedgerStatus {
 }
 
 /** Costs in which everything that tells outcomes is null while they are blinded (law 8). */
-export interface ShownCosts extends Omit<Costs, 'used' | 'unused' | 'open'> {
-  readonly used: ShownEffort;
-  readonly unused: ShownEffort;
-  readonly open: ShownEffort;
-}
+export type ShownCosts = ShownParts & Omit<Costs, keyof ShownParts | 'arms'>;
 
 export interface SessionStatus {
   readonly session: string;
@@ -115,10 +112,8 @@ async function ledgerStatus(root: string, stored: StoredManifest): Promise<Ledge
   }
 }
 
-function shownCosts(costs: Costs, visible: boolean): ShownCosts {
-  if (visible) return costs;
-  const { used, unused, open, ...time } = costs;
-  return { used: maskEffort(used), unused: maskEffort(unused), open: maskEffort(open), ...time };
+function shownCosts({ arms: _arms, ...costs }: Costs, visible: boolean): ShownCosts {
+  return visible ? costs : { ...costs, ...maskParts(costs) };
 }
 
 function sessionStatus(session: Session): SessionStatus {

@@ -1,7 +1,14 @@
-import type { Effort } from '../ledger/costs.js';
-import { maskEffort, type ShownEffort } from '../ledger/costs.js';
-import type { CostInput, FailureCount, GenerationCount } from './report-input.js';
-import type { Costs, Truncation } from './value.js';
+import type { ArmCosts } from '../ledger/arm-costs.js';
+import {
+  type Effort,
+  type EffortParts,
+  maskEffort,
+  type ShownEffort,
+  type ShownParts,
+} from '../ledger/costs.js';
+import type { Costs as PlanCosts } from '../ledger/plan-costs.js';
+import type { FailureCount, GenerationCount } from './report-input.js';
+import type { CostOfArm, Costs, Truncation } from './value.js';
 
 /** Share of generations that ended at the token limit, by arm; arms without any finish reason are left out. */
 export function truncationOf(generations: readonly GenerationCount[]): readonly Truncation[] {
@@ -28,20 +35,34 @@ export function sortedFailures(failures: readonly FailureCount[]): readonly Fail
 }
 
 /**
- * P21, in milliseconds: finer digits are noise of adding doubles.
+ * P21, in milliseconds and millionths of an hour: finer digits are noise of adding doubles.
  *
  * @param masked whether outcomes are blinded (law 8)
  */
-export function costsOf(costs: CostInput, masked: boolean): Costs {
-  const shown = (effort: Effort): ShownEffort => rounded(masked ? maskEffort(effort) : effort);
+export function costsOf(costs: PlanCosts, masked: boolean): Costs {
   return {
-    used: shown(costs.used),
-    unused: shown(costs.unused),
-    open: shown(costs.open),
-    gpu_hours: Math.round((costs.gpu_seconds / 3600) * 1e6) / 1e6,
+    ...shownParts(costs, masked),
+    gpu_hours: hours(costs.gpu_seconds),
+    accounted_gpu_hours: hours(costs.accounted_gpu_seconds),
     session_seconds: milliseconds(costs.session_seconds),
     service_seconds: milliseconds(costs.service_seconds),
+    arms: masked ? null : costs.arms.map(costOfArm),
   };
+}
+
+function costOfArm(cost: ArmCosts): CostOfArm {
+  return {
+    arm: cost.arm,
+    ...shownParts(cost, false),
+    gpu_hours: hours(cost.gpu_seconds),
+    service_seconds: milliseconds(cost.service_seconds),
+    divided: cost.divided,
+  };
+}
+
+function shownParts({ used, failed, unused, open }: EffortParts, masked: boolean): ShownParts {
+  const shown = (effort: Effort): ShownEffort => rounded(masked ? maskEffort(effort) : effort);
+  return { used: shown(used), failed: shown(failed), unused: shown(unused), open: shown(open) };
 }
 
 function rounded(effort: ShownEffort): ShownEffort {
@@ -50,6 +71,10 @@ function rounded(effort: ShownEffort): ShownEffort {
     seconds: milliseconds(effort.seconds),
     queue_seconds: milliseconds(effort.queue_seconds),
   };
+}
+
+function hours(seconds: number): number {
+  return Math.round((seconds / 3600) * 1e6) / 1e6;
 }
 
 function milliseconds(seconds: number): number {

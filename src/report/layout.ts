@@ -1,11 +1,12 @@
-import { fromNumber, rational, sum } from '../analysis/rational.js';
-import { toFixedDecimal, toPercent } from '../analysis/rounding.js';
+import { rational } from '../analysis/rational.js';
+import { toPercent } from '../analysis/rounding.js';
 import { selectorText } from '../slots/selector.js';
 import { type Block, heading, list, paragraph, table } from './document.js';
+import { costBlocks } from './layout-costs.js';
 import { queueBlocks } from './layout-results.js';
 import { revisionBlocks } from './layout-revisions.js';
 import { scaleOf } from './scale.js';
-import type { Costs, Counts, Report } from './value.js';
+import type { Counts, Report } from './value.js';
 import { plural } from './words.js';
 
 /** Lays a report out. Every figure comes from the report value; nothing is computed here but rounding. */
@@ -141,54 +142,6 @@ function failureBlocks({ failures }: Report): readonly Block[] {
           failures.map((row) => [row.arm, row.stage, row.cause, row.attribution, String(row.attempts)]),
         )),
   ];
-}
-
-function costBlocks({ attempts, costs }: Report): readonly Block[] {
-  const { first, replacement, regrade, recovered, after_unblinding: late } = attempts;
-  return [
-    paragraph(
-      `Attempts: ${first} first, ${plural(replacement, 'replacement')}, ${plural(regrade, 'regrade')}; ${recovered} recovered after a dead ` +
-        `process${late === 0 ? '' : `; ${late} started after outcomes were open`}. Costs include failed attempts and what no settlement rests on.`,
-    ),
-    ...effortTable(costs),
-    paragraph(
-      `Allocated: ${costs.gpu_hours} GPU hours; services up ${costs.service_seconds} s; sessions at work ` +
-        `${costs.session_seconds} s. Stage seconds overlap when attempts run side by side.` +
-        uncounted(costs),
-    ),
-  ];
-}
-
-function effortTable(costs: Costs): readonly Block[] {
-  const parts = [costs.used, costs.unused, costs.open];
-  const row = (name: string, field: keyof Costs['used'], digits: number) => {
-    const values = parts.flatMap((part) => (part[field] === null ? [] : [fromNumber(part[field])]));
-    if (values.length < parts.length) return [name, ...parts.map(() => MASK), MASK];
-    return [name, ...[...values, sum(values)].map((value) => toFixedDecimal(value, digits))];
-  };
-  return table(
-    ['cost', '>used', '>unused', '>not closed', '>all'],
-    [
-      row('stages', 'stages', 0),
-      row('generated tokens', 'generated_tokens', 0),
-      row('gradings', 'gradings', 0),
-      row('stage seconds', 'seconds', 3),
-      row('queue wait seconds', 'queue_seconds', 3),
-    ],
-  );
-}
-
-const MASK = 'masked';
-
-function uncounted(costs: Costs): string {
-  if (costs.used.gradings === null) {
-    return ' Stages, generated tokens and gradings are masked until unblind: they tell outcomes.';
-  }
-  const total = [costs.used, costs.unused, costs.open].reduce(
-    (sum, part) => sum + (part.uncounted_generations ?? 0),
-    0,
-  );
-  return total === 0 ? '' : ` ${total} generations reported no token count and are not in the tokens.`;
 }
 
 /** A share in percent; nothing where the whole is nothing. */

@@ -1,7 +1,7 @@
 import type { Attribution } from '../attempts/rules.js';
 import type { Digest } from '../core/digest.js';
 import type { CarriedSlots } from '../ledger/carried-slots.js';
-import type { Effort } from '../ledger/costs.js';
+import type { Costs } from '../ledger/plan-costs.js';
 import type { ServiceTrail } from '../ledger/service-trail.js';
 import type { Protocol, Stage } from '../protocol/schema.js';
 import type { TaskIds } from '../slots/plan.js';
@@ -35,7 +35,7 @@ export interface ReportInput {
   readonly carried: CarriedSlots | null;
   readonly failures: readonly FailureCount[];
   readonly generations: readonly GenerationCount[];
-  readonly costs: CostInput;
+  readonly costs: Costs;
   readonly incidents: readonly Incident[];
   /** Services that did not stay what they were. */
   readonly services: Pick<ServiceTrail, 'changes' | 'doubts'>;
@@ -100,16 +100,6 @@ export interface GenerationCount {
   readonly arm: string;
   readonly finish_reason: string | null;
   readonly generations: number;
-}
-
-/** P21. `unused` is what no settlement rests on; `open` belongs to slots that are not closed. */
-export interface CostInput {
-  readonly used: Effort;
-  readonly unused: Effort;
-  readonly open: Effort;
-  readonly session_seconds: number;
-  readonly service_seconds: number;
-  readonly gpu_seconds: number;
 }
 
 /** B9: a change in mid-run, as a person noted it. */

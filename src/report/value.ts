@@ -2,7 +2,7 @@ import type { Sign } from '../analysis/bounds.js';
 import type { DecisionStatus } from '../analysis/decision.js';
 import type { Digest } from '../core/digest.js';
 import type { CarriedSlots } from '../ledger/carried-slots.js';
-import type { ShownEffort } from '../ledger/costs.js';
+import type { ShownParts } from '../ledger/costs.js';
 import type {
   FailureCount,
   Incident,
@@ -241,12 +241,21 @@ export interface Truncation {
   readonly unknown: number;
 }
 
-/** Stages, tokens and gradings are null while outcomes are blinded (law 8). */
-export interface Costs {
-  readonly used: ShownEffort;
-  readonly unused: ShownEffort;
-  readonly open: ShownEffort;
+/** P21. Stages, tokens and gradings are null while outcomes are blinded, and so is everything by arm (law 8). */
+export interface Costs extends ShownParts {
+  /** Devices × hours that they were held: as the scheduler says where it said so, else as declared. */
   readonly gpu_hours: number;
+  /** Of `gpu_hours`, what schedulers said. */
+  readonly accounted_gpu_hours: number;
   readonly session_seconds: number;
   readonly service_seconds: number;
+  readonly arms: readonly CostOfArm[] | null;
+}
+
+export interface CostOfArm extends ShownParts {
+  readonly arm: string;
+  readonly gpu_hours: number;
+  readonly service_seconds: number;
+  /** Whether both are shares of what several arms held together. */
+  readonly divided: boolean;
 }

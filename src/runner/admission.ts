@@ -106,9 +106,10 @@ export async function inspectModel(
 export function gatePassed(
   { session, process: identity, inspection, book }: Admission,
   selection: Readonly<Record<string, string | number>>,
+  heartbeatSeconds: number,
 ): DraftOf<'gate.passed'> {
   const { files, bytes } = inspection;
-  const host = { node: hostname(), platform: process.platform, arch: process.arch };
+  const host = { node: hostname(), platform: process.platform, arch: process.arch, ...slurmJob() };
   return {
     type: 'gate.passed',
     session,
@@ -117,8 +118,15 @@ export function gatePassed(
     bytes,
     process: identity,
     host,
+    heartbeat_s: heartbeatSeconds,
     selection: { ...selection },
   };
+}
+
+/** The job that Slurm runs this process in; its numbers never begin with a zero. */
+function slurmJob(): { readonly slurm_job?: string } {
+  const job = process.env.SLURM_JOB_ID;
+  return job !== undefined && /^[1-9]\d{0,9}$/.test(job) ? { slurm_job: job } : {};
 }
 
 async function load({ root, manifest }: GateOptions): Promise<StoredManifest> {

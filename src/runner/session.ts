@@ -16,6 +16,7 @@ import { Breaker } from './breaker.js';
 import { CgroupFolder } from './cgroup.js';
 import { Coverage } from './coverage.js';
 import { lackOfSpace } from './free-space.js';
+import { Heartbeat } from './heartbeat.js';
 import { countedAttempts, Interruptions } from './interruptions.js';
 import { Journal } from './journal.js';
 import type { Job } from './plan-queue.js';
@@ -53,10 +54,13 @@ export interface RunOptions {
   readonly product?: Product | undefined;
   /** How often bound files are looked at, in milliseconds. */
   readonly watchMs?: number | undefined;
+  /** How often the ledger gets an entry at least, in seconds. */
+  readonly heartbeatSeconds?: number | undefined;
   readonly onHash?: ((done: number, total: number) => void) | undefined;
 }
 
 const WATCH_MS = 3000;
+const HEARTBEAT_SECONDS = 60;
 const CLOCK_TOLERANCE_MS = 1000;
 
 /** Sessions that are at work in this process. */
@@ -142,8 +146,11 @@ class RunSession {
   }
 
   async run(): Promise<RunSummary> {
-    const { selection, limit, watchMs = WATCH_MS } = this.#options;
-    await this.#journal.append([gatePassed(this.#admission, describeSelection(selection, limit))]);
+    const { selection, limit, watchMs = WATCH_MS, heartbeatSeconds = HEARTBEAT_SECONDS } = this.#options;
+    const { session } = this.#admission;
+    const passed = gatePassed(this.#admission, describeSelection(selection, limit), heartbeatSeconds);
+    await this.#journal.append([passed]);
+    const heartbeat = new Heartbeat(this.#journal, session, heartbeatSeconds, (error) => this.#fault(error));
     const watch = new BindingsWatch(this.#admission.inspection.watched, this.#stop, watchMs);
     const interruptions = this.#interruptions();
     try {
@@ -159,6 +166,7 @@ class RunSession {
       this.#progress?.stop();
       await watch.look();
       await watch.close();
+      await heartbeat.stop();
       this.#stop.close();
     }
     return this.#end();

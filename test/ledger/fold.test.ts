@@ -131,7 +131,7 @@ describe('a lawful ledger', () => {
     expect(fold.slots.isTouched(slotAt(11, 'main').id)).toBe(false);
   });
 
-  it('splits cost into used, unused and open (P21)', () => {
+  it('splits cost into used, failed, unused and open (P21)', () => {
     const regraded = new SlotScript(slotAt(0))
       .start()
       .generated(11)
@@ -166,7 +166,7 @@ describe('a lawful ledger', () => {
       [regraded, replaced, model, unresolved, open].flatMap(({ drafts }) => drafts),
     );
     expect(violations).toEqual([]);
-    const { used, unused, open: still } = fold.costs();
+    const { used, failed, unused, open: still } = fold.costs();
     // generation 2 s of which 0.5 s waiting, grading 0.25 s, a failure 1 s
     expect(used).toEqual({
       stages: 5,
@@ -176,13 +176,21 @@ describe('a lawful ledger', () => {
       uncounted_generations: 1,
       gradings: 2,
     });
-    expect(unused).toEqual({
-      stages: 4,
-      seconds: 1 + 1 + 2 + 1,
-      queue_seconds: 0.5,
-      generated_tokens: 100,
+    expect(failed).toEqual({
+      stages: 3,
+      seconds: 1 + 1 + 1,
+      queue_seconds: 0,
+      generated_tokens: 0,
       uncounted_generations: 1,
       gradings: 2,
+    });
+    expect(unused).toEqual({
+      stages: 1,
+      seconds: 2,
+      queue_seconds: 0.5,
+      generated_tokens: 100,
+      uncounted_generations: 0,
+      gradings: 0,
     });
     expect(still).toEqual({
       stages: 1,

@@ -403,8 +403,8 @@ describe('what the cache keeps of the books', () => {
     const [[, snapshot] = ['', {}]] = [...book.liveSince(0)];
     const live = deepState(book) as { '#live': { Map: [string, object][] } };
     const [[, kept] = ['', {}]] = live['#live'].Map;
-    // Queue and rules follow from the number in the plan.
-    expect([...Object.keys(snapshot), 'queue', 'rules'].sort()).toEqual(Object.keys(kept).sort());
+    // Queue, arm and rules follow from the number in the plan.
+    expect([...Object.keys(snapshot), 'queue', 'arm', 'rules'].sort()).toEqual(Object.keys(kept).sort());
   });
 });
 

@@ -79,7 +79,9 @@ describe('before unblinding (law 8)', () => {
   it('masks by name and by null', async () => {
     const [statusText, reportText, statusJson, reportJson] = await printed(await world('model failure'));
     expect(statusText).toContain('Stages, tokens and gradings are masked until unblind');
-    expect(reportText).toMatch(/Stages, generated\s+tokens\s+and\s+gradings are masked until unblind/);
+    expect(reportText).toMatch(
+      /Stages,\s+generated\s+tokens,\s+gradings\s+and\s+everything\s+by\s+arm\s+are\s+masked\s+until\s+unblind/,
+    );
     for (const json of [statusJson, reportJson]) {
       expect(json).toContain('"gradings":null');
       expect(json).not.toMatch(/"(stages|generated_tokens|uncounted_generations|gradings)":\d/);

@@ -132,6 +132,7 @@ const MODES = {
     }),
   slow: (_n, q, r) => setTimeout(() => json(r, 200, good(q, '7')), 20_000).unref(),
   later: (_n, q, r) => setTimeout(() => reply(r, q, '7'), 300),
+  patient: (_n, q, r) => setTimeout(() => reply(r, q, '7'), 1700),
   length: (_n, q, r) => json(r, 200, good(q, '', 'length', null)),
   aborted: (_n, q, r) => json(r, 200, good(q, '7', 'abort')),
   'no-end': (_n, q, r) =>

@@ -7,6 +7,7 @@ import { BINDING } from './binding.js';
 import { BUNDLE } from './bundle.js';
 import { CARRIED } from './carried.js';
 import { COMMAND } from './command.js';
+import { COSTS } from './costs.js';
 import { INCARNATIONS } from './incarnations.js';
 import { INTENT } from './intent.js';
 import { OBJECTS } from './objects.js';
@@ -35,4 +36,5 @@ export const CASES: readonly Case[] = [
   ...STATEMENTS,
   ...STREAMS,
   ...SERVICES,
+  ...COSTS,
 ];
