@@ -7,6 +7,7 @@ import { openBench } from './open.js';
 import { planBench } from './plan.js';
 import { runBench } from './run.js';
 import { treeBench } from './tree.js';
+import { waitingBench } from './waiting.js';
 
 /** `npm run bench [-- --json] [-- --only NAME]`: every figure beside its bar; exit 1 when one is missed. */
 const BENCHES: Readonly<Record<string, () => Promise<Figure[]>>> = {
@@ -18,6 +19,7 @@ const BENCHES: Readonly<Record<string, () => Promise<Figure[]>>> = {
   audit: auditBench,
   bundle: bundleBench,
   tree: treeBench,
+  waiting: waitingBench,
 };
 
 const json = process.argv.includes('--json');

@@ -26,6 +26,7 @@ import re
 import sqlite3
 import stat
 import statistics
+import struct
 import sys
 import tempfile
 import unicodedata
@@ -696,8 +697,7 @@ CAUSES = (
     "connection_refused", "connection_lost", "time_limit", "queue_limit", "http_status", "body_not_json", "body_error",
     "body_no_choice", "body_malformed", "body_too_large", "spawn_failed", "exit_status", "killed_by_signal",
     "candidate_missing", "report_missing", "report_invalid", "process_gone", "grader_fault", "storage_fault",
-    "stream_cut", "model_differs",
-    "idle_limit",
+    "stream_cut", "model_differs", "settings_differ", "idle_limit",
 )  # fmt: skip
 HOST_EVENTS = ("boot_changed",)
 ATTRIBUTIONS = ("infrastructure", "model", "undetermined")
@@ -2839,10 +2839,47 @@ class LoopWatch:
             self.fired = True
 
 
+def settings_of(decoding, seed):
+    """What a server that echoes its settings must say."""
+    names = ("temperature", "top_p", "min_p", "max_tokens", "presence_penalty", "frequency_penalty")
+    settings = {name: decoding[name] for name in names if name in decoding}
+    settings.update(seed=seed, n_predict=decoding["max_tokens"])
+    if "repetition_penalty" in decoding:
+        settings["repeat_penalty"] = decoding["repetition_penalty"]
+    if decoding["top_k"] > 0:
+        settings["top_k"] = decoding["top_k"]
+    return settings
+
+
+def _single(value):
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def echoes_otherwise(chunk, settings):
+    """Whether a chunk says that it was generated with another setting."""
+    echo = chunk.get("generation_settings")
+    if type(echo) is not dict:
+        verbose = chunk.get("__verbose")
+        echo = verbose.get("generation_settings") if type(verbose) is dict else None
+    if type(echo) is not dict:
+        return False
+    for name, asked in settings.items():
+        said = echo.get(name)
+        if type(said) not in (int, float):
+            continue
+        exact_ = name in ("top_k", "seed", "max_tokens", "n_predict")
+        if (said != asked) if exact_ else (_single(said) != _single(asked)):
+            return True
+    return False
+
+
 class StreamedAnswer:
     """What a kept stream comes to; the same members as an Answer."""
 
-    def __init__(self, body, endpoint, model_name, loop_stop):
+    def __init__(self, body, endpoint, model_name, loop_stop, settings):
         self.cause = None
         self.text = None
         self.prompt_tokens = None
@@ -2854,6 +2891,7 @@ class StreamedAnswer:
         self.stopped_at = None
         self._endpoint = endpoint
         self._model_name = model_name
+        self._settings = settings
         self._watches = [LoopWatch(loop_stop) for _ in range(2)] if loop_stop else []
         self._content = []
         self._read(body)
@@ -2908,6 +2946,8 @@ class StreamedAnswer:
             return "body_malformed"
         if type(model) is str and model != self._model_name:
             return "model_differs"
+        if echoes_otherwise(value, self._settings):
+            return "settings_differ"
         if usage is not None:
             if type(usage) is not dict:
                 return "body_malformed"
@@ -3037,7 +3077,7 @@ def check_report(data, task, candidate_digest, reward, expected_tests):
     return value
 
 
-_FROM_BODY = ("body_not_json", "body_error", "body_no_choice", "body_malformed", "stream_cut", "model_differs")
+_FROM_BODY = ("body_not_json", "body_error", "body_no_choice", "body_malformed", "stream_cut", "model_differs", "settings_differ")
 
 
 _CUT = members({"kept": COUNT, "seen": COUNT})
@@ -3227,7 +3267,9 @@ class Evidence:
         name, endpoint = self._plan.model_name(key), self._runner["endpoint"]
         if not self._streams:
             return Answer(body, endpoint, name)
-        return StreamedAnswer(body, endpoint, name, self._plan.condition(key["arm"]).get("loop_stop"))
+        condition = self._plan.condition(key["arm"])
+        settings = settings_of(condition["decoding"], self._plan.sampling_seed(key))
+        return StreamedAnswer(body, endpoint, name, condition.get("loop_stop"), settings)
 
     def _check_capture(self, entry):
         """What a command's stage says of its own evidence."""
@@ -3824,10 +3866,11 @@ class Tally:
         self.fail(slot, slot.failure[1], slot.failure[2], attribution)
 
     def finish(self, slot, reason):
-        """Counts why a candidate ended: [known, truncated, unknown] by arm."""
-        counts = self.finish_reasons.setdefault(slot.row[1], [0, 0, 0])
+        """Counts why a candidate ended: [known, truncated, unknown, looped] by arm."""
+        counts = self.finish_reasons.setdefault(slot.row[1], [0, 0, 0, 0])
         counts[2 if reason is None else 0] += 1
         counts[1] += 1 if reason == "length" else 0
+        counts[3] += 1 if reason == LOOP_STOP else 0
 
 
 class LedgerAudit:
@@ -5122,9 +5165,12 @@ class ReportBuilder:
         reasons = self._audit.tally.finish_reasons
         rows = []
         for arm in _in_utf16_order(reasons):
-            known, truncated, unknown = reasons[arm]
+            known, truncated, unknown, looped = reasons[arm]
             if known:
-                rows.append({"arm": arm, "known": known, "truncated": truncated, "unknown": unknown})
+                row = {"arm": arm, "known": known, "truncated": truncated, "unknown": unknown}
+                if "loop_stop" in self._plan.condition(arm):
+                    row["looped"] = looped
+                rows.append(row)
         return rows
 
     # queues

@@ -40,6 +40,7 @@ export const DEFAULT_RULES: readonly AttributionRule[] = [
       'body_too_large',
       'stream_cut',
       'model_differs',
+      'settings_differ',
     ],
   }),
   named('time-limit', { cause: 'time_limit' }),

@@ -115,6 +115,14 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
     service_alive: true,
     first_token: false,
   }),
+  failure('other-settings', 'a server that says it took other settings', SERVED, {
+    ...generate,
+    phase: 'body',
+    cause: 'settings_differ',
+    http_status: 200,
+    service_alive: true,
+    first_token: true,
+  }),
   failure('endless-answer', 'the time limit, the service lives', SERVED, {
     ...generate,
     phase: 'body',

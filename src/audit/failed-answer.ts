@@ -10,6 +10,7 @@ const FROM_BODY: ReadonlySet<string> = new Set([
   'body_malformed',
   'stream_cut',
   'model_differs',
+  'settings_differ',
 ]);
 const BUSY: ReadonlySet<number> = new Set([429, 503]);
 

@@ -103,7 +103,8 @@ function restarts(protocol: Protocol): readonly Remark[] {
 }
 
 /** B2: whether a model may reason is said in every condition; the server's own default is nobody's plan. */
-function unsaidReasoning(protocol: Protocol): readonly Remark[] {
+/** B2: where a condition says nothing of reasoning, requests carry no flag and the server's template decides. */
+export function unsaidReasoning(protocol: Protocol): readonly Remark[] {
   if (protocol.runner.adapter !== 'openai') return [];
   return Object.entries(protocol.conditions)
     .filter(([, condition]) => condition.reasoning === undefined)

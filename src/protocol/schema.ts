@@ -93,7 +93,12 @@ const condition = z.strictObject({
     user: z.string().min(1).describe('{field} stands for a field of the task; {{ and }} for braces'),
   }),
   decoding,
-  reasoning: z.enum(['on', 'off']).optional().describe('sent as chat_template_kwargs.enable_thinking'),
+  reasoning: z
+    .enum(['on', 'off'])
+    .optional()
+    .describe(
+      'sent as chat_template_kwargs.enable_thinking, which a template without such a flag ignores; absent: not sent',
+    ),
   grader,
   loop_stop: loopStop
     .optional()
@@ -289,6 +294,7 @@ export const CAUSES = [
   'stream_cut',
   'model_differs',
   'idle_limit',
+  'settings_differ',
 ] as const;
 /** What befell the host of an attempt. */
 export const HOST_EVENTS = ['boot_changed'] as const;

@@ -1,4 +1,5 @@
 import { rewardRange } from '../grading/reference.js';
+import type { Protocol } from '../protocol/schema.js';
 import { trainingSeeds } from '../slots/plan.js';
 import { designCaveats, NOT_CHECKED, outcomeCaveats } from './caveats.js';
 import { Cells } from './cells.js';
@@ -57,7 +58,7 @@ export function buildReport(input: ReportInput): Report {
     results,
     attempts: input.attempts,
     failures: results === null ? null : sortedFailures(input.failures),
-    truncation: results === null ? null : truncationOf(input.generations),
+    truncation: results === null ? null : truncationOf(input.generations, watchedArms(protocol)),
     costs: costsOf(input.costs, visibility === 'blinded' && protocol.blinding === 'masked'),
     deviations: incidentsOf(input),
     noted: input.noted,
@@ -69,6 +70,14 @@ export function buildReport(input: ReportInput): Report {
     ],
     not_checked: NOT_CHECKED,
   };
+}
+
+/** Arms whose generations are ended when they loop. */
+function watchedArms({ arms, conditions }: Protocol): ReadonlySet<string> {
+  const watched = Object.entries(arms).filter(
+    ([, { condition }]) => conditions[condition]?.loop_stop !== undefined,
+  );
+  return new Set(watched.map(([arm]) => arm));
 }
 
 /** What keeps every figure from confirming anything (P22). */

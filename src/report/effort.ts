@@ -10,8 +10,19 @@ import type { Costs as PlanCosts } from '../ledger/plan-costs.js';
 import type { FailureCount, GenerationCount } from './report-input.js';
 import type { CostOfArm, Costs, Truncation } from './value.js';
 
-/** Share of generations that ended at the token limit, by arm; arms without any finish reason are left out. */
-export function truncationOf(generations: readonly GenerationCount[]): readonly Truncation[] {
+/** The finish reason of a generation that the declared stop rule ended. */
+const LOOP_STOP = 'loop_stop';
+
+/**
+ * How many generations ended at the token limit or, where a stop rule is declared, in a loop, by arm; arms without any finish
+ * reason are left out.
+ *
+ * @param watched arms whose condition declares a stop rule
+ */
+export function truncationOf(
+  generations: readonly GenerationCount[],
+  watched: ReadonlySet<string>,
+): readonly Truncation[] {
   const arms = [...new Set(generations.map(({ arm }) => arm))].sort();
   const rows = arms.map((arm) => {
     const count = (choose: (reason: string | null) => boolean) =>
@@ -23,6 +34,7 @@ export function truncationOf(generations: readonly GenerationCount[]): readonly 
       known: count((reason) => reason !== null),
       truncated: count((reason) => reason === 'length'),
       unknown: count((reason) => reason === null),
+      ...(watched.has(arm) ? { looped: count((reason) => reason === LOOP_STOP) } : {}),
     };
   });
   return rows.filter(({ known }) => known > 0);

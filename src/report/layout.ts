@@ -116,16 +116,20 @@ function armBlocks(report: Report): readonly Block[] {
 
 function truncationBlocks({ truncation }: Report): readonly Block[] {
   if (truncation === null || truncation.length === 0) return [];
+  const stops = truncation.some(({ looped }) => looped !== undefined);
   return [
-    paragraph('Generations that ended at the token limit, among those with a known finish reason:'),
+    paragraph(
+      `Generations that ended at the token limit${stops ? ', or at which the declared stop rule fired because they looped' : ''}, among those with a known finish reason:`,
+    ),
     ...table(
-      ['arm', '>known', '>at limit', '>at limit %', '>unknown'],
-      truncation.map((row) => [
-        row.arm,
-        String(row.known),
-        String(row.truncated),
-        share(row.truncated, row.known),
-        String(row.unknown),
+      ['arm', '>known', '>at limit', '>at limit %', ...(stops ? ['>looped', '>looped %'] : []), '>unknown'],
+      truncation.map(({ arm, known, truncated, looped, unknown }) => [
+        arm,
+        String(known),
+        String(truncated),
+        share(truncated, known),
+        ...(stops ? [String(looped ?? 'no rule'), looped === undefined ? '' : share(looped, known)] : []),
+        String(unknown),
       ]),
     ),
   ];

@@ -239,6 +239,8 @@ export interface Truncation {
   readonly known: number;
   readonly truncated: number;
   readonly unknown: number;
+  /** Those that the declared stop rule ended; absent where none is declared (B10). */
+  readonly looped?: number;
 }
 
 /** P21. Stages, tokens and gradings are null while outcomes are blinded, and so is everything by arm (law 8). */

@@ -179,6 +179,19 @@ function whole(asked, ...texts) {
   ];
 }
 
+/** As llama.cpp does when it is verbose: the settings stand in the last chunk. */
+function echoing(asked, temperature) {
+  const [role, text, end, ...rest] = whole(asked, '7');
+  const generation_settings = {
+    temperature,
+    top_p: 1,
+    top_k: -1,
+    seed: asked.seed,
+    n_predict: asked.max_tokens,
+  };
+  return [role, text, { ...end, __verbose: { generation_settings } }, ...rest];
+}
+
 function toEvent(value) {
   return `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`;
 }
@@ -239,6 +252,9 @@ const STREAMS = {
   // F-73: the first answer is from the model that was asked, all others are not.
   'other-model': (_n, q, r) =>
     stream(r, [chunk(q, { content: '7' }), chunk({ model: 'another' }, { content: '8' })]),
+  'other-settings': (_n, q, r) => stream(r, echoing(q, 0)),
+  'same-settings': (_n, q, r) => stream(r, echoing(q, q.temperature)),
+  swaps: (_n, q, r) => stream(r, whole(requests === 1 ? q : { model: 'another' }, '7')),
   aborted: (_n, q, r) => stream(r, [chunk(q, { content: '7' }, { finish_reason: 'abort' }), '[DONE]']),
   'goes-on': (_n, q, r) =>
     stream(r, [chunk(q, { content: '7' }, { finish_reason: 'stop' }), chunk(q, { content: '8' }), '[DONE]']),

@@ -65,7 +65,27 @@ def verify(*arguments):
     return {"status": status, "said": said.getvalue(), "document": json.loads(out.getvalue() or "null")}
 
 
+def read_stream(body, endpoint, model, loop_stop, settings):
+    """What a kept stream comes to."""
+    found = verifier.StreamedAnswer(body, endpoint, model, loop_stop, settings)
+    rest = {"firstToken": found.first_token, "stoppedAt": found.stopped_at}
+    if found.cause is not None:
+        error = found.error or (None, None)
+        if found.cause != "body_error" or found.error_word is not None:
+            error = (None, found.error_word)
+        return {"cause": found.cause, "error": list(error), **rest}
+    counts = {"prompt_tokens": found.prompt_tokens, "completion_tokens": found.completion_tokens}
+    return {
+        "cause": None,
+        "candidate": verifier.digest_of(verifier.to_utf8(found.text)),
+        "finish": found.finish_reason,
+        "usage": None if set(counts.values()) == {None} else counts,
+        **rest,
+    }
+
+
 FUNCTIONS = {
+    "read_stream": read_stream,
     "verify": verify,
     "find_pattern": find_pattern,
     "open_note": open_note,

@@ -32,6 +32,8 @@ export interface Question {
   readonly model: string;
   readonly stream: boolean;
   readonly loopStop: LoopStop | null;
+  /** What a server that echoes its settings must say. */
+  readonly settings: Readonly<Record<string, number>>;
 }
 
 const count = z.int().min(0).nullish();

@@ -4,6 +4,7 @@ import type { Condition, OpenaiRunner } from '../../protocol/schema.js';
 import { renderPrompt } from '../prompt.js';
 import type { Work } from './adapter.js';
 import type { Question } from './openai-answer.js';
+import { settingsOf } from './openai-echo.js';
 
 export const ENDPOINT_PATHS = { chat: '/v1/chat/completions', completions: '/v1/completions' } as const;
 
@@ -46,9 +47,10 @@ export function buildRequest(
 /** What of a request the reading of its answer rests on. */
 export function questionOf(
   { endpoint, stream = false }: Pick<OpenaiRunner, 'endpoint' | 'stream'>,
-  { model, condition }: Pick<Work, 'model' | 'condition'>,
+  { model, condition, samplingSeed }: Pick<Work, 'model' | 'condition' | 'samplingSeed'>,
 ): Question {
-  return { endpoint, model, stream, loopStop: condition.loop_stop ?? null };
+  const settings = settingsOf(condition.decoding, samplingSeed);
+  return { endpoint, model, stream, loopStop: condition.loop_stop ?? null, settings };
 }
 
 /** The completions endpoint knows no roles: a system text stands directly before the user's. */

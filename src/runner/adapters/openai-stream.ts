@@ -15,6 +15,7 @@ import {
   refuse,
   type Usage,
 } from './openai-answer.js';
+import { differingEcho } from './openai-echo.js';
 
 /** The finish reason of a generation that the declared stop rule ended; no server may say it. */
 export const LOOP_STOP = 'loop_stop';
@@ -122,6 +123,8 @@ export class StreamReader {
     if (typeof model === 'string' && model !== this.#question.model) {
       return refuse('model_differs', `a chunk is from ${quote(model)}, not ${quote(this.#question.model)}`);
     }
+    const echo = differingEcho(chunk, this.#question.settings);
+    if (echo !== null) return refuse('settings_differ', echo);
     const usage = usageOf(chunk.usage);
     if (usage === undefined) return refuse('body_malformed', '/usage: not counts of tokens');
     this.#usage = usage ?? this.#usage;
