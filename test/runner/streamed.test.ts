@@ -78,7 +78,7 @@ test('every way in which a stream ends, ends in exactly its entries', async () =
   plan = await trial({
     prompts: Object.fromEntries(modes.map((mode) => [`t-${mode}`, `${mode} ${mode}`])),
     stream: true,
-    limits: 'request_s: 30, queue_wait_s: 3, response_bytes: 1000000',
+    limits: 'request_s: 30, queue_wait_s: 30, response_bytes: 1000000',
   });
   const summary = await plan.run({ workers: modes.length });
   expect(summary.reason).toBe('finished');
