@@ -1,6 +1,7 @@
 import { appendBench } from './append.js';
 import { auditBench } from './audit.js';
 import { bundleBench } from './bundle.js';
+import { commandBench } from './command.js';
 import type { Figure } from './figure.js';
 import { hashBench } from './hash.js';
 import { openBench } from './open.js';
@@ -15,6 +16,7 @@ const BENCHES: Readonly<Record<string, () => Promise<Figure[]>>> = {
   append: appendBench,
   plan: planBench,
   run: runBench,
+  command: commandBench,
   open: openBench,
   audit: auditBench,
   bundle: bundleBench,

@@ -7,16 +7,13 @@ export interface CgroupPlace {
   readonly folder: string;
   /** The group that this process is in now. */
   readonly own: string;
-  /** The file through which this process, or its main thread, enters a group. */
-  readonly entry: string;
   readonly limit: string;
   /** Where the counter `oom_kill` stands. */
   readonly events: string;
 }
 
-const V2 = { entry: 'cgroup.procs', limit: 'memory.max', events: 'memory.events' } as const;
-/** Through `tasks` the main thread alone is moved, which is the one that starts processes. */
-const V1 = { entry: 'tasks', limit: 'memory.limit_in_bytes', events: 'memory.oom_control' } as const;
+const V2 = { limit: 'memory.max', events: 'memory.events' } as const;
+const V1 = { limit: 'memory.limit_in_bytes', events: 'memory.oom_control' } as const;
 
 /** @throws {BoundbookError} CGROUP_UNUSABLE for a folder that is not one of control groups, or has no memory controller. */
 export function cgroupPlace(path: string): CgroupPlace {

@@ -22,6 +22,8 @@ export interface Cgroups {
   clear(name: string): Promise<void>;
 }
 
+/** Lists the processes of a group; one that is written into it enters the group with all its threads. */
+const MEMBERS = 'cgroup.procs';
 /** How often an empty group is tried to be removed: its last process may not be reaped yet. */
 const REMOVALS = 50;
 const PAUSE_MS = 10;
@@ -86,13 +88,12 @@ export class CgroupFolder implements Cgroups {
   }
 
   #give<T>(path: string, begin: () => T): T {
-    const { own, entry } = this.#place;
-    this.#write(join(path, entry), String(process.pid));
+    this.#write(join(path, MEMBERS), String(process.pid));
     let begun: T;
     try {
       begun = begin();
     } finally {
-      this.#write(join(own, entry), String(process.pid));
+      this.#write(join(this.#place.own, MEMBERS), String(process.pid));
     }
     this.#limit(path);
     return begun;
@@ -110,7 +111,7 @@ export class CgroupFolder implements Cgroups {
   }
 
   #members(path: string): readonly ProcessStat[] {
-    const pids = this.#read(join(path, 'cgroup.procs'))
+    const pids = this.#read(join(path, MEMBERS))
       .split('\n')
       .filter((line) => line !== '');
     return pids.flatMap((pid) => {

@@ -92,6 +92,10 @@ const EXTERNAL = `  service:
     gpus: 1
 ${CANARY}`;
 
+const WATCHED_RULES = `- { id: memory, when: { oom_kill: true }, attribute: model, sufficient: true }
+    - { id: shut-down, when: { cause: killed_by_signal, host_event: boot_changed }, attribute: undetermined, sufficient: false }
+`;
+
 /** Sound books from which cases are made. */
 const BOOKS = {
   /** Eleven slots, every kind of life, unblinded, with its report. */
@@ -113,6 +117,19 @@ const BOOKS = {
   },
   /** Two commands for each attempt, and reports of tests with rewards between 0 and 1. */
   command: { lives: COMMAND_LIVES, tasks: COMMAND_TASKS, protocol: commandProtocol },
+  /** The same with little room for output, an artifact, a stop command, and rules on memory and on the host. */
+  watched: {
+    lives: COMMAND_LIVES,
+    tasks: COMMAND_TASKS,
+    protocol: (text) =>
+      commandProtocol(text)
+        .replace(
+          '"{request}"], wall_s: 10, output_bytes: 100000',
+          '"{request}"], wall_s: 10, idle_s: 5, output_bytes: 4, stop: [node, runner/server.js, "{container}"]',
+        )
+        .replace('  gpus: 0\n', '  artifacts: [{ name: log, file: log.txt, max_bytes: 10 }]\n  gpus: 0\n')
+        .replace('    - { id: killed', () => `    ${WATCHED_RULES}    - { id: killed`),
+  },
   /** The same with a declared schema of reports, which comes first in the pack. */
   schema: {
     lives: COMMAND_LIVES,

@@ -5,6 +5,7 @@ import { APPEND_ONLY } from './append-only.js';
 import { ATTRIBUTION } from './attribution.js';
 import { BINDING } from './binding.js';
 import { BUNDLE } from './bundle.js';
+import { CAPTURE } from './capture.js';
 import { CARRIED } from './carried.js';
 import { COMMAND } from './command.js';
 import { COSTS } from './costs.js';
@@ -32,6 +33,7 @@ export const CASES: readonly Case[] = [
   ...CARRIED,
   ...INCARNATIONS,
   ...COMMAND,
+  ...CAPTURE,
   ...SIGNED_CHECKPOINTS,
   ...STATEMENTS,
   ...STREAMS,

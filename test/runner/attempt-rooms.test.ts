@@ -1,0 +1,141 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { canonicalBytes } from '../../src/core/canonical-json.js';
+import { digestOf } from '../../src/core/digest.js';
+import { ObjectFolder } from '../../src/ledger/objects.js';
+import type { Condition } from '../../src/protocol/schema.js';
+import type { RunningAttempt, Work } from '../../src/runner/adapters/adapter.js';
+import { CommandAdapter } from '../../src/runner/adapters/command.js';
+import { generateRecord, gradeRecord } from '../../src/runner/drafts.js';
+import { temporaryFolder } from './fixture.js';
+
+/**
+ * How a crash inside a stage is told from one between the stages: an adapter does a part of an attempt, and another one, which
+ * knows nothing but the folder, says what is to be adopted.
+ */
+
+const ATTEMPT = 'a'.repeat(32);
+const SLOT = 'b'.repeat(32);
+const CONDITION: Condition = {
+  prompt: { user: '{prompt}' },
+  decoding: { temperature: 1, top_p: 1, top_k: -1, min_p: 0, max_tokens: 8 },
+  grader: { kind: 'report', reward: { min: 0, max: 1 } },
+};
+
+function adapterIn(workFolder: string): CommandAdapter {
+  const step = { wall_s: 60, output_bytes: 1000 };
+  const script = (name: string) => join(import.meta.dirname, name);
+  return new CommandAdapter({
+    runner: {
+      adapter: 'command',
+      generate: { argv: ['node', script('command-generate.mjs'), '{request}', '{output}'], ...step },
+      grade: { argv: ['node', script('command-grade.mjs'), '{request}', '{candidate}', '{output}'], ...step },
+      grace_s: 1,
+      candidate: 'answer.txt',
+      gpus: 0,
+      sources: {},
+    },
+    sources: new Map(),
+    modelPaths: () => ({ weights: '/w', tokenizer: null }),
+    schemaOf: () => null,
+    workFolder,
+    objects: new ObjectFolder(workFolder),
+    cgroups: null,
+    markPrefix: 'test',
+    watchdog: null,
+  });
+}
+
+function attemptOf(mode: string, adapter: CommandAdapter): RunningAttempt {
+  const work: Work = {
+    slot: { id: SLOT, queue: 'q', arm: 'M', trainingSeed: null, evaluationSeed: 0, task: 't', rep: 0 },
+    model: 'M',
+    condition: CONDITION,
+    fields: { prompt: mode },
+    samplingSeed: 1,
+  };
+  return { work, attempt: ATTEMPT, kind: 'first', request: adapter.request(work, ATTEMPT) };
+}
+
+const NEVER = new AbortController().signal;
+const NAMES = { attempt: ATTEMPT, slot: SLOT };
+
+async function generated(mode: string) {
+  const folder = temporaryFolder();
+  const adapter = adapterIn(folder);
+  const running = attemptOf(mode, adapter);
+  const end = await adapter.generate(running, NEVER);
+  if (end.kind !== 'candidate') throw new Error(`no candidate: ${JSON.stringify(end)}`);
+  const recover = (stage: 'generate' | 'grade', candidate = digestOf(end.bytes)) =>
+    adapterIn(folder).recover(stage, {
+      attempt: ATTEMPT,
+      work: running.work,
+      candidate: stage === 'grade' ? candidate : null,
+    });
+  return { home: join(folder, ATTEMPT), adapter, running, end, recover };
+}
+
+test('a crash while the candidate is made leaves nothing to adopt, whatever lies in its folder', async () => {
+  const { recover } = await generated('good one');
+  // Its process had ended, but nothing durable says so.
+  expect(await recover('generate')).toBeNull();
+  expect(await recover('grade')).toBeNull();
+});
+
+test('a crash between the stages leaves a candidate; what it planted for the grader is not there any more', async () => {
+  const { home, adapter, end, recover } = await generated('forges');
+  expect(readdirSync(home).sort()).toEqual(['generate', 'generate.input']);
+  await adapter.mark(ATTEMPT, generateRecord(NAMES, end));
+  expect((await recover('generate'))?.draft.result.kind).toBe('candidate');
+  expect(await recover('grade')).toBeNull();
+});
+
+test('a report that was there before grading began is stale and never read, after a crash too', async () => {
+  const { home, adapter, end, recover } = await generated('good one');
+  await adapter.mark(ATTEMPT, generateRecord(NAMES, end));
+  const report = { task: 't', candidate: digestOf(end.bytes), tests: {}, reward: 1 };
+  mkdirSync(join(home, 'grade'));
+  writeFileSync(join(home, 'grade/report.json'), JSON.stringify(report));
+  expect(await recover('grade')).toBeNull();
+  // The same report counts once grading of this candidate has begun.
+  writeFileSync(join(home, 'grade.began'), canonicalBytes({ attempt: ATTEMPT, candidate: report.candidate }));
+  expect((await recover('grade'))?.draft.result).toMatchObject({ kind: 'report', value: 1 });
+  writeFileSync(
+    join(home, 'grade.began'),
+    canonicalBytes({ attempt: ATTEMPT, candidate: `sha256:${'0'.repeat(64)}` }),
+  );
+  expect(await recover('grade')).toBeNull();
+});
+
+test('a crash while grading ran is told by its mark; after its end the end is adopted', async () => {
+  const { home, adapter, running, end, recover } = await generated('good zero');
+  await adapter.mark(ATTEMPT, generateRecord(NAMES, end));
+  const graded = await adapter.grade(running, end.bytes, NEVER);
+  const began = canonicalBytes({ attempt: ATTEMPT, candidate: digestOf(end.bytes) });
+  expect(readFileSync(join(home, 'grade.began'))).toEqual(began);
+  // The report is whole, its process was not seen to end.
+  const unseen = await recover('grade');
+  expect(unseen?.draft).toMatchObject({
+    finish_reason: null,
+    seconds: 0,
+    result: { kind: 'report', value: 0 },
+  });
+  if (graded.kind !== 'report') throw new Error(`no report: ${JSON.stringify(graded)}`);
+  await adapter.mark(ATTEMPT, gradeRecord(NAMES, digestOf(end.bytes), graded));
+  const seen = await recover('grade');
+  expect(seen?.draft).toMatchObject({ finish_reason: 'exit 0', result: { kind: 'report', value: 0 } });
+});
+
+test('what an earlier candidate left in the folder of a later attempt is removed before it begins', async () => {
+  const folder = temporaryFolder();
+  const adapter = adapterIn(folder);
+  const running = attemptOf('good one', adapter);
+  const home = join(folder, ATTEMPT);
+  mkdirSync(join(home, 'grade'), { recursive: true });
+  for (const name of ['generate.ended', 'grade.ended', 'grade.began', 'grade/report.json']) {
+    writeFileSync(join(home, name), 'planted');
+  }
+  expect((await adapter.generate(running, NEVER)).kind).toBe('candidate');
+  expect(readdirSync(home).sort()).toEqual(['generate', 'generate.input']);
+});
