@@ -3,6 +3,7 @@ import type { Book } from '../ledger/book.js';
 import type { CarriedFrom } from '../ledger/carried-slots.js';
 import type { Found } from '../ledger/lookup.js';
 import type { CommandDefinition } from './command.js';
+import type { ShownCapture } from './show-captures.js';
 import type { ExplainedFailure } from './show-failures.js';
 
 const NOTE = 'Outcomes are masked until `boundbook unblind`.';
@@ -66,15 +67,30 @@ export const command: CommandDefinition = {
       const { rules } = book.context.protocol.attempts;
       const failures =
         found.kind === 'slot' ? explainFailures(rules, found.entries, book.fold.outcomesVisible) : [];
+      const captures = found.kind === 'slot' ? await captured(book, found.entries) : [];
       return {
-        text: await foundText(found, carried, failures),
-        json: await foundJson(found, carried, failures),
+        text: await foundText(found, carried, failures, captures),
+        json: await foundJson(found, carried, failures, captures),
       };
     } finally {
       book.close();
     }
   },
 };
+
+/** What commands say of their evidence; an object that is not at hand says nothing. */
+async function captured(book: Book, entries: readonly JsonObject[]): Promise<readonly ShownCapture[]> {
+  const { BoundbookError } = await import('../core/errors.js');
+  const { capturesOf } = await import('./show-captures.js');
+  return capturesOf(entries, (digest) => {
+    try {
+      return book.store.getObject(digest);
+    } catch (error) {
+      if (error instanceof BoundbookError) return null;
+      throw error;
+    }
+  });
+}
 
 /** An object that only an earlier ledger holds, from which this one carries, is named with that ledger. */
 async function find(root: string, book: Book, what: string): Promise<Found> {
@@ -104,10 +120,17 @@ async function foundJson(
   found: Found,
   carried: readonly CarriedFrom[],
   failures: readonly ExplainedFailure[],
+  captures: readonly ShownCapture[],
 ): Promise<JsonValue> {
   if (found.kind === 'slot') {
     const { failuresJson } = await import('./show-failures.js');
-    return { ...found, carried: carried.map((one) => ({ ...one })), failures: failuresJson(failures) };
+    const { capturesJson } = await import('./show-captures.js');
+    return {
+      ...found,
+      carried: carried.map((one) => ({ ...one })),
+      failures: failuresJson(failures),
+      captures: capturesJson(captures),
+    };
   }
   if (found.kind !== 'object') return { ...found };
   const { kind, digest, bytes, named_by } = found;
@@ -120,6 +143,7 @@ async function foundText(
   found: Found,
   carried: readonly CarriedFrom[],
   failures: readonly ExplainedFailure[],
+  captures: readonly ShownCapture[],
 ): Promise<string> {
   switch (found.kind) {
     case 'entry':
@@ -127,7 +151,7 @@ async function foundText(
         '\n',
       );
     case 'slot':
-      return slotText(found, carried, failures);
+      return slotText(found, carried, failures, captures);
     case 'object':
       return objectText(found);
   }
@@ -137,7 +161,9 @@ async function slotText(
   found: Extract<Found, { kind: 'slot' }>,
   carried: readonly CarriedFrom[],
   failures: readonly ExplainedFailure[],
+  captures: readonly ShownCapture[],
 ): Promise<string> {
+  const { capturesText } = await import('./show-captures.js');
   const { failuresText } = await import('./show-failures.js');
   const { printable } = await import('./render-error.js');
   const { labelled } = await import('./manifest-output.js');
@@ -161,9 +187,8 @@ async function slotText(
   ]);
   const history =
     rows.length === 0 ? 'No attempt was started yet.' : renderTable(['entry', 'time', 'type', 'what'], rows);
-  return [head, history, ...failuresText(failures).map(printable), ...(found.masked ? [NOTE] : [])].join(
-    '\n\n',
-  );
+  const told = [...failuresText(failures), ...capturesText(captures)].map(printable);
+  return [head, history, ...told, ...(found.masked ? [NOTE] : [])].join('\n\n');
 }
 
 /** Where a slot comes from, the latest ledger first, and where its attempts can be seen. */

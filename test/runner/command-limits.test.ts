@@ -1,9 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { command as show } from '../../src/commands/show.js';
+import { digestOf } from '../../src/core/digest.js';
 import { openBook } from '../../src/ledger/book.js';
 import type { EntryOf } from '../../src/ledger/entries.js';
+import { ObjectFolder } from '../../src/ledger/objects.js';
+import { runStage } from '../../src/runner/adapters/stage-process.js';
 import { hasEnded, readStat } from '../../src/runner/process-identity.js';
+import { commandContext } from '../commands/context.js';
 import { COMMAND_PLAN, COMMAND_RUNNER } from './command-plan.js';
 import { type PlanSetting, type Trial, temporaryFolder, trial } from './fixture.js';
 import { settled, story, undetermined } from './story.js';
@@ -140,6 +145,66 @@ describe.concurrent('commands', () => {
     expect(await captureOf(other, 'a', 'grade')).toBeNull();
     expect(await other.findings()).toEqual([]);
   });
+});
+
+const FLOOD = process.env.BOUNDBOOK_FLOOD === 'long' ? 2 ** 31 : 2 ** 27;
+const KEPT = 2 ** 23;
+
+test(`a flood of ${FLOOD / 2 ** 20} MB (BOUNDBOOK_FLOOD=long: 2 GB) grows neither the memory nor the disk of the runner beyond the cap`, {
+  timeout: 300_000,
+}, async () => {
+  const folder = temporaryFolder();
+  let peak = 0;
+  const before = process.memoryUsage().rss;
+  const timer = setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage().rss - before);
+  }, 5);
+  const exit = await runStage(
+    {
+      argv: ['head', '-c', String(FLOOD), '/dev/zero'],
+      cwd: folder,
+      env: [],
+      mark: 'flood',
+      wallMs: 280_000,
+      graceMs: 100,
+      outputBytes: KEPT,
+      spoolFolder: folder,
+      watchdog: null,
+    },
+    new AbortController().signal,
+  );
+  const objects = new ObjectFolder(folder);
+  const evidence = await exit?.stdout.evidence(objects);
+  clearInterval(timer);
+  expect([exit?.stdout.seen, exit?.stdout.kept]).toEqual([FLOOD, KEPT]);
+  const digest = digestOf(Buffer.alloc(KEPT));
+  expect(evidence).toEqual({ stored: digest, size: KEPT });
+  expect(readdirSync(folder)).toEqual(['objects']);
+  expect(peak).toBeLessThan(64 * 2 ** 20);
+  expect(objects.read(digest)?.length).toBe(KEPT);
+});
+
+test('show says what a stage keeps back, once outcomes may be seen', async () => {
+  const runner = runnerWith('    stop: [node, runner/container.mjs, fail, "{container}", "."]\n').replace(
+    'grace_s: 0.3',
+    'grace_s: 20',
+  );
+  const artifacts = '\n  artifacts: [{ name: log, file: no.txt, max_bytes: 9 }]';
+  const open = await plan({ a: 'flood one' }, runner + artifacts, { blinding: 'none' });
+  const masked = await plan({ a: 'flood one' }, runner + artifacts, { blinding: 'masked' });
+  for (const one of [open, masked]) await one.run();
+  const shown = async (one: Trial) =>
+    show.run([(await stageOf(one, 'a')).attempt], {}, commandContext(one.root));
+  const { attempt } = await stageOf(open, 'a');
+  expect((await shown(open)).text).toContain(
+    [
+      `Evidence of generate in attempt ${attempt.slice(0, 8)}:`,
+      '  stdout was cut: 100000 of 67108864 bytes are kept',
+      '  artifact log is not kept: there was no such file',
+      `  the stop command failed: exit 1, "no container boundbook-${attempt}-generate\\n"`,
+    ].join('\n'),
+  );
+  expect((await shown(masked)).text).not.toMatch(/Evidence of|capture|artifact/);
 });
 
 describe.concurrent('a stop command', () => {

@@ -156,10 +156,14 @@ test('a program that does not exist is a failure of the spawn', async () => {
 
 test('expected tests and a report schema are held against the report', async () => {
   const grader = '{ kind: report, reward: { min: 0, max: 1 }, expected_tests: tests }';
-  const other = await trial(setting({ a: 'good one' }, { grader, fields: { tests: ['x'] } }));
+  const prompts = { a: 'good one', b: 'good untested', c: 'good one-too-many', d: 'good tested' };
+  const other = await trial(setting(prompts, { grader, fields: { tests: ['one', 'two'] } }));
   await other.run();
-  // The command covers no test.
-  expect(await story(other, 'a')).toEqual(ungraded('collect report_invalid 0'));
+  // P11: a report that leaves out a test, or covers one more, is about something else.
+  for (const task of ['a', 'b', 'c']) {
+    expect(await story(other, task), task).toEqual(ungraded('collect report_invalid 0'));
+  }
+  expect(await story(other, 'd')).toEqual(settled(1));
 });
 
 test('a grading that is cut costs nothing: the candidate is graded by the next run', async () => {

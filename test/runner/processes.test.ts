@@ -1,10 +1,11 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { DraftOf } from '../../src/ledger/entries.js';
 import { toObject } from '../../src/ledger/objects.js';
 import { writeStageRecord } from '../../src/runner/adapters/stage-record.js';
+import { readStat } from '../../src/runner/process-identity.js';
 import { markedProcesses } from '../../src/runner/process-tree.js';
 import { compiledSources } from '../ledger/compiled.js';
 import { COMMAND_PLAN } from './command-plan.js';
@@ -223,6 +224,40 @@ describe('commands', () => {
       'recovered nothing process_gone',
       'finished failure',
       'started replacement',
+    ]);
+    expect(await plan.findings()).toEqual([]);
+  });
+
+  test('kill -9 while something like a container runs: the next run ends it by its name', async () => {
+    const containers = temporaryFolder();
+    const runner = COMMAND_PLAN.runner
+      .replace(
+        '    env: [',
+        `    stop: [node, runner/container.mjs, stop, "{container}", ${containers}]\n    env: [`,
+      )
+      .replace('"{output}"]', `"{output}", "{container}", ${containers}]`)
+      .replace('wall_s: 5', 'wall_s: 60')
+      .replace('grace_s: 0.3', 'grace_s: 10');
+    const plan = await childTrial({ ...COMMAND_PLAN, runner, prompts: { a: 'contains-once one' } });
+    const first = start(plan);
+    const names = () => readdirSync(containers).filter((name) => !name.endsWith('.tmp'));
+    await until(() => names().length === 1);
+    first.process.kill('SIGKILL');
+    await first.ended;
+    const [name = ''] = names();
+    const pid = Number(readFileSync(join(containers, name), 'utf8'));
+    const session = (await plan.of('gate.passed'))[0]?.session ?? '';
+    // The watchdog ends what it knows of; a container is not among it.
+    await until(() => markedProcesses(`${session}.`).length === 0);
+    expect(readStat(pid)).toMatchObject({ state: expect.not.stringMatching(/[ZX]/) });
+    expect((await start(plan).ended).code).toBe(0);
+    expect(names()).toEqual([`${name}.stopped`]);
+    expect(readStat(pid)?.state ?? 'X').toMatch(/[ZX]/);
+    expect((await story(plan, 'a')).slice(1, 5)).toEqual([
+      'recovered nothing process_gone',
+      'finished failure',
+      'started replacement',
+      'generate candidate',
     ]);
     expect(await plan.findings()).toEqual([]);
   });
