@@ -113,7 +113,7 @@ function lifeOf(job: Job, text: unknown): { drafts: EntryDraft[]; objects: Ledge
     queueSeconds: 0,
   });
   const { grader } = work.condition;
-  if (grader.kind === 'report') throw new Error('another grader');
+  if (grader.kind === 'report' || grader.kind === 'reward') throw new Error('another grader');
   const graded = gradeText(grader, work, bytes);
   if (graded.kind !== 'report') throw new Error('no report');
   const report = gradeRecord(names, candidate.digest, graded);

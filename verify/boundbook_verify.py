@@ -692,12 +692,16 @@ SECONDS = number(0)
 # ---------------------------------------------------------------------------------------------------------------
 
 STAGES = ("generate", "grade")
-PHASES = ("queue", "connect", "headers", "body", "spawn", "running", "collect", "between")
+PHASES = (
+    "queue", "connect", "headers", "body", "spawn", "running", "collect", "between", "environment_setup", "agent_setup",
+    "agent_execution", "verifier",
+)  # fmt: skip
 CAUSES = (
     "connection_refused", "connection_lost", "time_limit", "queue_limit", "http_status", "body_not_json", "body_error",
     "body_no_choice", "body_malformed", "body_too_large", "spawn_failed", "exit_status", "killed_by_signal",
     "candidate_missing", "report_missing", "report_invalid", "process_gone", "grader_fault", "storage_fault",
     "stream_cut", "model_differs", "settings_differ", "idle_limit",
+    "trial_exception", "trial_mismatch", "trial_unreadable",
 )  # fmt: skip
 HOST_EVENTS = ("boot_changed",)
 ATTRIBUTIONS = ("infrastructure", "model", "undetermined")
@@ -808,6 +812,10 @@ def _service(value):
     return _EXTERNAL_SERVICE(value) if is_external else _MANAGED_SERVICE(value)
 
 
+_TRIAL = members(
+    {"argv": _ARGV, "config": map_of(lambda value: None), "wall_s": _DURATION, "output_bytes": _BYTES},
+    {"env": _ENVIRONMENT},
+)
 _RUNNERS = {
     "openai": members(
         {
@@ -831,6 +839,19 @@ _RUNNERS = {
         },
         {"artifacts": list_of(_ARTIFACT, 0, 32), "cgroup": _CGROUP},
     ),
+    "harbor": members(
+        {
+            "adapter": one_of("harbor"),
+            "trial": _TRIAL,
+            "grace_s": _DURATION,
+            "tasks": members({"source": _ID, "folder": text(1), "digest": text(1)}),
+            "candidate": members({"file": text(1), "when_absent": one_of("empty", "failure")}),
+            "model_service": one_of(OPERATORS_WORD),
+            "gpus": COUNT,
+            "sources": map_of(_PATH, _ID),
+        },
+        {"regrade": _TRIAL, "stop": members({"argv": _ARGV, "wall_s": _DURATION})},
+    ),
 }
 _GRADERS = {
     "exact": members({"kind": one_of("exact"), "answer": text(1)}),
@@ -838,6 +859,9 @@ _GRADERS = {
     "report": members(
         {"kind": one_of("report"), "reward": members({"min": number(), "max": number()})},
         {"expected_tests": text(1), "report_schema": _PATH},
+    ),
+    "reward": members(
+        {"kind": one_of("reward"), "key": text(1, 200), "reward": members({"min": number(), "max": number()})}
     ),
 }
 _CONDITION = members(
@@ -1474,10 +1498,12 @@ def fill_template(parts, fields):
     return "".join(texts)
 
 
-def _needed_fields(condition):
-    """The fields that a condition needs of a task, each with its check."""
+def _needed_fields(condition, runner):
+    """The fields that a condition and a runner need of a task, each with its check."""
     prompt, grader = condition["prompt"], condition["grader"]
     needed = []
+    if runner["adapter"] == "harbor":
+        needed += [(runner["tasks"]["folder"], _is_inner_path), (runner["tasks"]["digest"], is_digest)]
     for template in [prompt["user"]] + ([prompt["system"]] if "system" in prompt else []):
         names = [content for kind, content in parse_template(template) if kind == "field"]
         needed += [(name, lambda value: value is not None) for name in names]
@@ -1495,6 +1521,12 @@ def reference_text(value):
     if type(value) is int:
         return str(value)
     return value.strip(_TRIMMED) if type(value) is str else None
+
+
+def _is_inner_path(value):
+    if type(value) is not str or re.search("[\\\\\x00-\x1f\x7f-\x9f]", value):
+        return False
+    return not any(part in ("", ".", "..") for part in value.split("/"))
 
 
 def _is_test_list(value):
@@ -1531,7 +1563,7 @@ class Plan:
     def _check_fields(self):
         for name in self.queues:
             conditions = [self.condition(arm) for arm in self.protocol["queues"][name]["arms"]]
-            needed = [item for condition in conditions for item in _needed_fields(condition)]
+            needed = [item for condition in conditions for item in _needed_fields(condition, self.protocol["runner"])]
             for line in self.tasks(name).lines:
                 fields = parse_json(line) if needed and line is not None else None
                 for field, accepts in needed if fields is not None else []:
@@ -3077,6 +3109,270 @@ def check_report(data, task, candidate_digest, reward, expected_tests):
     return value
 
 
+# Trials of Harbor: what was kept of one is read again
+
+_TRIAL_FILES = {
+    "result": "result.json",
+    "config": "config.json",
+    "lock": "lock.json",
+    "reward_json": "verifier/reward.json",
+    "reward_text": "verifier/reward.txt",
+}
+_SEEN_FILE = by_member(
+    "kind",
+    {
+        "file": members(
+            {"kind": text(), "object": DIGEST, "size": COUNT, "modified_ms": integer(), "changed_ms": integer()}
+        ),
+        "absent": members({"kind": text()}),
+        "refused": members({"kind": text(), "reason": text()}),
+        "too_large": members({"kind": text(), "size": COUNT}),
+    },
+)
+_SEEN_TRIAL = members(
+    {
+        "trial": text(),
+        "exit": nullable(
+            members(
+                {
+                    "exit_status": nullable(integer()),
+                    "signal": nullable(text()),
+                    "timed_out": boolean,
+                    "spawn_error": nullable(text()),
+                }
+            )
+        ),
+        "files": members({name: _SEEN_FILE for name in (*_TRIAL_FILES, "candidate")}),
+        "logs": map_of(COUNT),
+    }
+)
+_DECODING_NAMES = (
+    "temperature", "top_p", "top_k", "min_p", "max_tokens", "stop", "presence_penalty", "frequency_penalty",
+    "repetition_penalty",
+)  # fmt: skip
+_LOCKED = (
+    "agent", "environment", "verifier", "timeout_multiplier", "agent_timeout_multiplier",
+    "verifier_timeout_multiplier", "agent_setup_timeout_multiplier", "environment_build_timeout_multiplier",
+)  # fmt: skip
+_NOT_OF_TRIALS = ("http_status", "embedded_status", "service_alive", "oom_kill")
+_OF_THE_HOST = object()
+_REWARD_NUMBER = re.compile("[+-]?(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_INSTANT = re.compile(
+    "([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\\.([0-9]{1,9}))?"
+    "(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
+)
+_CLOCK_TICK_MS = 10
+
+
+def fill_config(template, values):
+    """A config with the placeholders of its strings filled in; what has no value stays as it is written."""
+    if type(template) is dict:
+        return {key: fill_config(item, values) for key, item in template.items()}
+    if type(template) is list:
+        return [fill_config(item, values) for item in template]
+    if type(template) is not str:
+        return template
+    whole = re.fullmatch("{([a-z_]+)}", template)
+    if whole:
+        return values.get(whole[1], template)
+    if any(values.get(name) is _OF_THE_HOST for name in re.findall("{([a-z_]+)}", template)):
+        return _OF_THE_HOST
+
+    def written(match):
+        value = values.get(match[1], match[0])
+        return value if type(value) is str else canonical_text(value)
+
+    return re.sub("{([a-z_]+)}", written, template)
+
+
+def _object_in(data):
+    """The object in the bytes of a file, or None."""
+    try:
+        value = None if data is None else parse_json(data)
+    except Refusal:
+        return None
+    return value if type(value) is dict else None
+
+
+def _member(value, name):
+    return value.get(name) if type(value) is dict else None
+
+
+def _agrees(wanted, found, whole, absent=False):
+    """Whether a value holds all that is wanted; unless whole, what is missing does not matter."""
+    if wanted is _OF_THE_HOST:
+        return True
+    if absent:
+        return not whole
+    if type(wanted) is dict:
+        return type(found) is dict and all(
+            _agrees(item, found.get(key), whole, key not in found) for key, item in wanted.items()
+        )
+    if type(wanted) is list:
+        same_length = type(found) is list and len(found) == len(wanted)
+        return same_length and all(_agrees(item, other, whole) for item, other in zip(wanted, found))
+    return type(found) not in (dict, list) and (type(wanted) is bool) == (type(found) is bool) and wanted == found
+
+
+def instant_ms(value):
+    """Milliseconds since 1970 of a time with its zone, or None."""
+    match = _INSTANT.fullmatch(value) if type(value) is str else None
+    try:
+        at = match and datetime.datetime.strptime("%sT%s" % (match[1], match[2]), "%Y-%m-%dT%H:%M:%S")
+    except ValueError:
+        return None
+    if not at or at.second > 59:
+        return None
+    since = at - datetime.datetime(1970, 1, 1)
+    shift = 0 if match[4] is None else int(match[4] + "1") * (int(match[5]) * 60 + int(match[6]))
+    return (since.days * 86400 + since.seconds - shift * 60) * 1000 + int(((match[3] or "") + "000")[:3])
+
+
+class TrialReading:
+    """What a trial came to: `made` is its candidate or None; then `value` and `report`, or `signals` of a failure."""
+
+    def __init__(self, seen, files, expected):
+        self._seen = seen
+        self._files = files
+        self._expected = expected
+        self.made = self.report = self.value = self.signals = None
+        self._read()
+
+    def _fail(self, phase, cause, exception=None, stage=None):
+        ended = self._seen["exit"] or {"exit_status": None, "signal": None}
+        stage = stage or ("generate" if self._expected["graded"] is None else "grade")
+        self.signals = (stage, phase, cause, ended["exit_status"], ended["signal"], exception)
+
+    def _read(self):
+        result = _object_in(self._files.get("result"))
+        if result is None:
+            self._fail(*(self._broken_off() or ("collect", "trial_unreadable")))
+            return
+        if self._seen["trial"] != self._expected["trial"] or not self._is_ours(result):
+            self._fail("collect", "trial_mismatch")
+            return
+        raised = _member(result, "exception_info")
+        exception = None
+        if type(raised) is dict:
+            name = raised.get("exception_type")
+            exception = first_units(name) if type(name) is str else "unnamed"
+        begun = [
+            name
+            for name in ("environment_setup", "agent_setup", "agent_execution", "verifier")
+            if type(_member(result.get(name), "started_at")) is str
+        ]
+        if "verifier" not in begun:
+            phase = begun[-1] if begun else "environment_setup"
+            self._fail(phase, "trial_unreadable" if exception is None else "trial_exception", exception)
+            return
+        patch = self._seen["files"]["candidate"]
+        if patch["kind"] == "file":
+            candidate = patch["object"]
+        elif patch["kind"] == "absent" and self._expected["when_absent"] == "empty":
+            candidate = digest_of(b"")
+        else:
+            self._fail("collect", "body_too_large" if patch["kind"] == "too_large" else "candidate_missing")
+            return
+        self.made = candidate
+        self._grade(result, candidate, exception)
+
+    def _broken_off(self):
+        ended = self._seen["exit"]
+        if ended is None:
+            return None
+        if ended["spawn_error"] is not None:
+            return "spawn", "spawn_failed"
+        if ended["timed_out"]:
+            return "running", "time_limit"
+        if ended["signal"] is not None:
+            return "running", "killed_by_signal"
+        return None if ended["exit_status"] == 0 else ("running", "exit_status")
+
+    def _is_ours(self, result):
+        """Whether the papers of the trial are those of the plan."""
+        asked, name = self._expected["config"], self._expected["trial"]
+        config, lock = _object_in(self._files.get("config")), _object_in(self._files.get("lock"))
+        if config is None or lock is None or result.get("trial_name") != name or config.get("trial_name") != name:
+            return False
+        whole = result.get("config")
+        if any(_member(paper, "source_trial") is not None for paper in (whole, config, lock)):
+            return False
+        if type(whole) is not dict or not _agrees({**asked, "trial_name": name}, whole, True):
+            return False
+        if not _agrees(asked, config, False) or ("agent" in asked and type(lock.get("agent")) is not dict):
+            return False
+        if not _agrees({key: asked[key] for key in _LOCKED if key in asked}, lock, False):
+            return False
+        digest, agent, info = _member(lock.get("task"), "digest"), _member(asked.get("agent"), "name"), result.get("agent_info")
+        if type(digest) is not str or digest != self._expected["digest"]:
+            return False
+        return type(agent) is not str or type(info) is not dict or info.get("name") == agent
+
+    def _grade(self, result, candidate, exception):
+        graded = self._expected["graded"]
+        if graded is not None and candidate != graded:
+            self._fail("collect", "trial_mismatch", stage="grade")
+            return
+        seen = {name: self._seen["files"][name] for name in ("reward_json", "reward_text")}
+        refused = any(file["kind"] in ("refused", "too_large") for file in seen.values())
+        if result.get("step_results") not in (None, []):
+            self._fail("verifier", "report_invalid", exception, stage="grade")
+            return
+        if refused:
+            self._fail("verifier", "report_invalid", stage="grade")
+            return
+        rewards = _member(result.get("verifier_result"), "rewards")
+        if rewards is None:
+            cause = "report_missing" if exception is None else "trial_exception"
+            self._fail("verifier", cause, exception, stage="grade")
+            return
+        began = instant_ms(_member(result.get("verifier"), "started_at"))
+        value = self._reward(rewards, began, seen)
+        if value is None:
+            self._fail("verifier", "report_invalid", exception, stage="grade")
+            return
+        files = {name: self._seen["files"][name].get("object") for name in _TRIAL_FILES}
+        self.value = value
+        self.report = canonical_json(
+            {
+                "task": self._expected["task"],
+                "candidate": candidate,
+                "tests": {},
+                "reward": value,
+                "grader": {"kind": "reward", "key": self._expected["grader"]["key"]},
+                "trial": self._expected["trial"],
+                "exception": exception,
+                **files,
+            }
+        )
+
+    def _reward(self, rewards, began, seen):
+        """The reward when everything agrees in it, else None."""
+        key, limits = self._expected["grader"]["key"], self._expected["grader"]["reward"]
+        value = _member(rewards, key)
+        if number(limits["min"], limits["max"])(value) or began is None:
+            return None
+        telling = [
+            name for name, file in seen.items() if file["kind"] == "file" and (name == "reward_json" or key == "reward")
+        ]
+        for name in telling:
+            if min(seen[name]["modified_ms"], seen[name]["changed_ms"]) < began - _CLOCK_TICK_MS:
+                return None
+            data = self._files[name]
+            if name == "reward_json":
+                written = _member(_object_in(data), key)
+                if type(written) is bool:
+                    written = int(written)
+                elif type(written) is str:
+                    written = float(written) if _REWARD_NUMBER.fullmatch(written) else None
+            else:
+                words = data.decode("latin-1").strip("\t\n\v\f\r ")
+                written = float(words) if _REWARD_NUMBER.fullmatch(words) else None
+            if type(written) not in (int, float) or written != value:
+                return None
+        return value + 0 if telling else None
+
+
 _FROM_BODY = ("body_not_json", "body_error", "body_no_choice", "body_malformed", "stream_cut", "model_differs", "settings_differ")
 
 
@@ -3121,7 +3417,8 @@ def read_capture(data):
 class Evidence:
     """Holds what attempts leave behind against the plan."""
 
-    def __init__(self, plan, pack, outcome):
+    def __init__(self, plan, pack, outcome, manifest_digest):
+        self._manifest_digest = manifest_digest
         self._plan = plan
         self._pack = pack
         self._outcome = outcome
@@ -3161,6 +3458,8 @@ class Evidence:
             return
         if self._runner["adapter"] == "openai":
             expected = self._openai_request(entry, fields)
+        elif self._runner["adapter"] == "harbor":
+            expected = self._trial_request(entry, slot, fields, data)
         else:
             expected = self._command_request(entry, slot, fields, data)
         try:
@@ -3193,18 +3492,59 @@ class Evidence:
             request["prompt"] = prompt.get("system", "") + prompt["user"]
         return request
 
-    def _command_request(self, entry, slot, fields, data):
-        key, condition = entry["key"], self._plan.condition(entry["key"]["arm"])
-        prompt = self._prompt(key["arm"], fields)
+    def _host_paths(self, data):
+        """Where weights and tokenizer lay, as a request says: no part of the plan."""
         try:
             told = parse_json(data)
         except Refusal as refusal:
             raise Violation("REQUEST_DIFFERS", "the request: %s" % refusal) from None
         model = told.get("model") if type(told) is dict else None
-        paths = {
+        return {
             name: model[name] if type(model) is dict and type(model.get(name)) is str else None
             for name in ("weights", "tokenizer")
         }
+
+    def _trial_expected(self, key, fields, attempt, seed, graded=None):
+        """What a trial of an attempt must be; graded is the candidate of a regrade."""
+        condition = self._plan.condition(key["arm"])
+        values = {name: condition["decoding"][name] for name in _DECODING_NAMES if name in condition["decoding"]}
+        values.update(self._prompt(key["arm"], fields))
+        values.update({"model": self._plan.model_name(key), "sampling_seed": seed, "task_id": key["task"]})
+        if "reasoning" in condition:
+            values["reasoning"] = condition["reasoning"]
+        part = self._runner["trial"]
+        if graded is not None:
+            values["candidate"] = _OF_THE_HOST
+            part = self._runner.get("regrade", {"config": {}})
+        return {
+            "trial": "bb-%s-%s" % (self._manifest_digest[7:19], attempt),
+            "task": key["task"],
+            "digest": fields[self._runner["tasks"]["digest"]],
+            "config": fill_config(part["config"], values),
+            "grader": condition["grader"],
+            "when_absent": self._runner["candidate"]["when_absent"],
+            "graded": graded,
+        }
+
+    def _trial_request(self, entry, slot, fields, data):
+        key = entry["key"]
+        expected = self._trial_expected(key, fields, entry["attempt"], entry["sampling_seed"])
+        return {
+            "boundbook": 1,
+            "stage": "trial",
+            "attempt": entry["attempt"],
+            "slot": {"id": slot, "tuple": slot_tuple(key)},
+            "model": {"name": self._plan.model_name(key), **self._host_paths(data)},
+            "task": {"id": key["task"], "fields": fields, "digest": expected["digest"]},
+            "trial": expected["trial"],
+            "config": expected["config"],
+            "sampling_seed": entry["sampling_seed"],
+        }
+
+    def _command_request(self, entry, slot, fields, data):
+        key, condition = entry["key"], self._plan.condition(entry["key"]["arm"])
+        prompt = self._prompt(key["arm"], fields)
+        paths = self._host_paths(data)
         return {
             "boundbook": 1,
             "stage": "generate",
@@ -3221,8 +3561,8 @@ class Evidence:
 
     # stages
 
-    def check_stage(self, entry, key, candidate):
-        """What a stage left behind; candidate is the digest of what was graded."""
+    def check_stage(self, entry, key, candidate, again):
+        """What a stage left behind; candidate is the digest of what was graded, again whether by a regrade."""
         result = entry["result"]
         if not (self._runner["adapter"] == "openai" and entry["stage"] == "generate"):
             self._check_first_token(entry, None)
@@ -3230,6 +3570,10 @@ class Evidence:
                 require("first_token" not in result["signals"], "nothing is streamed here", "FAILURE_DIFFERS")
         if self._runner["adapter"] == "command":
             self._check_capture(entry)
+        if self._runner["adapter"] == "harbor":
+            self._check_said(entry, key)
+            self._check_trial(entry, key, candidate, again)
+            return
         if result["kind"] == "candidate":
             self._check_candidate(entry, key)
             return
@@ -3247,8 +3591,8 @@ class Evidence:
 
     def _check_said(self, entry, key):
         """Usage and finish reason of everything but an answered request."""
-        by_command = self._runner["adapter"] == "command"
-        free = by_command and (entry["stage"] == "generate" or self._grader(key)["kind"] == "report")
+        by_command = self._runner["adapter"] in ("command", "harbor")
+        free = by_command and (entry["stage"] == "generate" or self._grader(key)["kind"] in ("report", "reward"))
         require(
             entry["usage"] is None and (free or entry["finish_reason"] is None),
             "nothing is there that could say usage or finish reason",
@@ -3329,6 +3673,53 @@ class Evidence:
             "usage or finish reason is not that of the answer",
             "ANSWER_DIFFERS",
         )
+
+    def _check_trial(self, entry, key, candidate, again):
+        """Reads a trial again from what was kept of it."""
+        result = entry["result"]
+        code = {"candidate": "CANDIDATE_DIFFERS", "report": "REPORT_DIFFERS", "failure": "FAILURE_DIFFERS"}[result["kind"]]
+        fields = self._fields(key)
+        kept = None if fields is None else self._kept_trial(entry, code)
+        if kept is None:
+            return
+        seed = self._plan.sampling_seed(key)
+        expected = self._trial_expected(key, fields, entry["attempt"], seed, candidate if again else None)
+        reading = TrialReading(*kept, expected)
+        signals = reading.signals
+        if entry["stage"] == "grade" and not again and reading.made != candidate:
+            signals = ("grade", "between", "process_gone", None, None, None)
+            require(result["kind"] == "failure", "the trial did not make this candidate", code)
+        if result["kind"] == "candidate":
+            require(reading.made == result["candidate"], "the trial gives another candidate", code)
+            return
+        if result["kind"] == "failure":
+            told = tuple(result["signals"][name] for name in ("stage", "phase", "cause", "exit_status", "signal", "exception"))
+            made = entry["stage"] == "generate" and reading.made is not None
+            silent = all(result["signals"].get(name) is None for name in _NOT_OF_TRIALS)
+            require(signals == told and silent and not made, "the trial shows another end", code)
+            return
+        require(reading.report is not None, "the trial gives no valid report", code)
+        require(digest_of(reading.report) == result["report"], "the trial gives another report", code)
+        require(reading.value == result["value"], "the trial gives another value", "VALUE_DIFFERS")
+
+    def _kept_trial(self, entry, code):
+        """(what was seen, bytes of the files), or None when some are redacted."""
+        objects = entry["objects"]
+        require("trial" in objects, "nothing was kept of the trial", code)
+        data = self._bytes(objects["trial"], "what was seen of a trial")
+        if data is None:
+            return None
+        seen = _object_in(data)
+        require(_SEEN_TRIAL(seen) is None, "what was seen of the trial has not its form", code)
+        files = {}
+        for name in _TRIAL_FILES:
+            due = seen["files"][name].get("object")
+            require(objects.get(name) == due, "the object %s is not the file that was seen" % name, code)
+            if due is not None:
+                files[name] = self._bytes(due, "a file of a trial")
+                if files[name] is None:
+                    return None
+        return seen, files
 
     def _check_report(self, result, key):
         grader = self._grader(key)
@@ -3677,7 +4068,7 @@ class Services:
     def caveats(self):
         """What a report has to say of them."""
         found = []
-        if "external" in self._service:
+        if "external" in self._service or "model_service" in self._runner:
             found.append("T%s: the plan accepts services that the gate did not start." % OPERATORS_WORD[1:])
         for model in _in_utf16_order({change[0] for change in self.changes}):
             own = ["entry %d (%s)" % (seq, ", ".join(changed)) for name, seq, changed in self.changes if name == model]
@@ -4090,7 +4481,7 @@ class LedgerAudit:
             self.outcome.find("PLAN_DIFFERS", self.place, "the task files make another plan")
             return
         self.plan = plan
-        self.evidence = Evidence(plan, self.pack, self.outcome)
+        self.evidence = Evidence(plan, self.pack, self.outcome, self.manifest.digest)
 
     def _read_task_file(self, name):
         data = self.pack.read(self.manifest.bindings["tasks/" + name]["digest"])
@@ -4257,7 +4648,7 @@ class LedgerAudit:
         else:
             slot.state, slot.stage, slot.signals = "failed", stage, result["signals"]
             self.tally.fail(slot, stage, result["signals"]["cause"], "pending")
-        self.evidence.check_stage(entry, self.key_of(slot), graded)
+        self.evidence.check_stage(entry, self.key_of(slot), graded, slot.regrades > 0)
 
     def _attempt_finished(self, entry):
         self._require_open()

@@ -23,6 +23,7 @@ export const DEFAULT_RULES: readonly AttributionRule[] = [
   infrastructure('runner-gone', { cause: 'process_gone' }),
   infrastructure('disk', { cause: 'storage_fault' }),
   infrastructure('not-started', { cause: 'spawn_failed' }),
+  infrastructure('before-agent', { phase: ['environment_setup', 'agent_setup'], cause: 'trial_exception' }),
   named('reward-file-missing', { exception: 'RewardFileNotFoundError' }),
   named('verifier-timeout', { exception: 'VerifierTimeoutError' }),
   named('environment-dead', { exception: 'EnvironmentDead' }),
@@ -51,4 +52,6 @@ export const DEFAULT_RULES: readonly AttributionRule[] = [
   named('nothing-made', { cause: ['candidate_missing', 'report_missing'] }),
   named('report-invalid', { cause: 'report_invalid' }),
   named('grader', { cause: 'grader_fault' }),
+  named('trial-exception', { cause: 'trial_exception' }),
+  named('trial-of-no-use', { cause: ['trial_mismatch', 'trial_unreadable'] }),
 ];

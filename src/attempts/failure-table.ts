@@ -1,5 +1,5 @@
 import type { Digest } from '../core/digest.js';
-import type { AttemptLimits, Runner } from '../protocol/schema.js';
+import type { AttemptLimits, Phase, Runner } from '../protocol/schema.js';
 import { attemptId, nextAction, PLANNED, type SlotState } from './machine.js';
 import { type Classification, classify } from './rules.js';
 import { type FailureSignals, failureSignals } from './signals.js';
@@ -15,7 +15,8 @@ export interface KnownFailure {
 
 const SERVED = ['openai'] as const;
 const COMMANDS = ['command'] as const;
-const ALL = [...SERVED, ...COMMANDS];
+const TRIALS = ['harbor'] as const;
+const ALL = [...SERVED, ...COMMANDS, ...TRIALS];
 
 function failure(
   id: string,
@@ -29,6 +30,8 @@ function failure(
 const generate = { stage: 'generate' } as const;
 const grade = { stage: 'grade' } as const;
 const exited = { phase: 'running', cause: 'exit_status' } as const;
+const raised = (phase: Phase, exception: string) =>
+  ({ phase, cause: 'trial_exception', exit_status: 0, exception }) as const;
 const killed = { phase: 'running', cause: 'killed_by_signal', signal: 'SIGKILL' } as const;
 
 /**
@@ -218,6 +221,64 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
     phase: 'collect',
     cause: 'report_invalid',
     exit_status: 0,
+  }),
+  failure('trial-not-started', 'Harbor does not start', TRIALS, {
+    ...generate,
+    phase: 'spawn',
+    cause: 'spawn_failed',
+    text: 'spawn ENOENT',
+  }),
+  failure('trial-environment', 'the environment does not start', TRIALS, {
+    ...generate,
+    ...raised('environment_setup', 'EnvironmentStartTimeoutError'),
+  }),
+  failure('trial-agent-setup', 'the agent is not set up', TRIALS, {
+    ...generate,
+    ...raised('agent_setup', 'AgentSetupTimeoutError'),
+  }),
+  failure('trial-agent', 'the agent raises, the verifier does not begin', TRIALS, {
+    ...generate,
+    ...raised('agent_execution', 'EnvironmentDead'),
+  }),
+  failure('trial-agent-no-reward', 'the agent timed out, and no reward came', TRIALS, {
+    ...grade,
+    ...raised('verifier', 'AgentTimeoutError'),
+  }),
+  failure('trial-reward-file', 'verifier: RewardFileNotFoundError', TRIALS, {
+    ...grade,
+    ...raised('verifier', 'RewardFileNotFoundError'),
+  }),
+  failure('trial-verifier-timeout', 'verifier: VerifierTimeoutError', TRIALS, {
+    ...grade,
+    ...raised('verifier', 'VerifierTimeoutError'),
+  }),
+  failure('trial-tests', 'verifier: AddTestsDirError', TRIALS, {
+    ...grade,
+    ...raised('verifier', 'AddTestsDirError'),
+  }),
+  failure('trial-reward', 'a reward that is null, or planted', TRIALS, {
+    ...grade,
+    phase: 'verifier',
+    cause: 'report_invalid',
+    exit_status: 0,
+  }),
+  failure('trial-mismatch', 'config or lock are not those of the plan', TRIALS, {
+    ...generate,
+    phase: 'collect',
+    cause: 'trial_mismatch',
+    exit_status: 0,
+  }),
+  failure('trial-no-result', 'exit 0 without a result', TRIALS, {
+    ...generate,
+    phase: 'collect',
+    cause: 'trial_unreadable',
+    exit_status: 0,
+  }),
+  failure('trial-deadline', 'the outer deadline', TRIALS, {
+    ...generate,
+    phase: 'running',
+    cause: 'time_limit',
+    signal: 'SIGKILL',
   }),
   failure('runner-gone', 'a power cut, or Boundbook was killed', ALL, {
     ...generate,

@@ -1,5 +1,6 @@
 import type { FailureSignals } from '../attempts/signals.js';
 import { type Digest, digestOf } from '../core/digest.js';
+import { isAnswerGrader } from '../grading/answer.js';
 import type { EntryOf } from '../ledger/entries.js';
 import type { Protocol } from '../protocol/schema.js';
 import type { Question, Usage } from '../runner/adapters/openai-answer.js';
@@ -13,12 +14,15 @@ import { GradingCheck, type GradingSetting } from './grading-evidence.js';
 import type { ObjectShelf } from './objects.js';
 import type { PlannedWork } from './planned-work.js';
 import { RequestCheck } from './request-evidence.js';
+import { TrialCheck } from './trial-evidence.js';
 import { Unchecked } from './unchecked.js';
 
 const MAX_DIFFERENCES = 20;
 const MAX_DOUBTFUL = 1000;
 
-export type EvidenceSetting = Omit<GradingSetting, 'unchecked'>;
+export interface EvidenceSetting extends Omit<GradingSetting, 'unchecked'> {
+  readonly manifest: Digest;
+}
 
 type StageEntry = EntryOf<'stage.finished'>;
 type Result<K extends StageEntry['result']['kind']> = Extract<StageEntry['result'], { kind: K }>;
@@ -35,6 +39,7 @@ export class EvidenceCheck {
   readonly #requests: RequestCheck;
   readonly #grading: GradingCheck;
   readonly #captures: CaptureCheck | null;
+  readonly #trials: TrialCheck | null;
   /** What redaction kept from being checked. */
   readonly unchecked = new Unchecked();
   /** Failures of the connection under which a whole answer was kept: possible, and worth a look. */
@@ -44,9 +49,11 @@ export class EvidenceCheck {
     this.#protocol = setting.protocol;
     this.#requests = new RequestCheck({ ...setting, unchecked: this.unchecked });
     this.#grading = new GradingCheck({ ...setting, unchecked: this.unchecked });
+    const { runner } = setting.protocol;
+    this.#trials =
+      runner.adapter === 'harbor' ? new TrialCheck({ ...setting, runner, unchecked: this.unchecked }) : null;
     this.#shelf = setting.shelf;
     this.#findings = setting.findings;
-    const { runner } = setting.protocol;
     this.#captures =
       runner.adapter === 'command'
         ? new CaptureCheck(runner, setting.shelf, setting.findings, this.unchecked)
@@ -68,15 +75,19 @@ export class EvidenceCheck {
    *
    * @param work what the plan fixes for its slot; null when the slot is not known
    * @param candidate what was being graded, if anything was
+   * @param again whether the attempt is a regrade
    */
-  stage(entry: StageEntry, work: PlannedWork | null, candidate: Digest | null): void {
+  stage(entry: StageEntry, work: PlannedWork | null, candidate: Digest | null, again: boolean): void {
     const where = { seq: entry.seq, slot: entry.slot };
     const { result } = entry;
     this.#form(entry, where);
     this.#captures?.check(entry);
     if (work !== null) {
       this.#saysOfNoAnswer(entry, work, where);
-      if (result.kind === 'candidate') this.#candidate(entry, result, work, where);
+      if (this.#trials !== null) {
+        this.#streamsNothing(entry, result.kind === 'failure' ? result.signals : null, where);
+        this.#trials.check(entry, work, candidate, again, where);
+      } else if (result.kind === 'candidate') this.#candidate(entry, result, work, where);
       else if (result.kind === 'report') {
         this.#streamsNothing(entry, null, where);
         this.#grading.report(result, work, where);
@@ -88,7 +99,7 @@ export class EvidenceCheck {
   #saysOfNoAnswer(entry: StageEntry, { condition }: PlannedWork, where: Place): void {
     const service = this.#protocol.runner.adapter === 'openai';
     if (service && entry.result.kind === 'candidate') return;
-    const process = !service && (entry.stage === 'generate' || condition.grader.kind === 'report');
+    const process = !service && (entry.stage === 'generate' || !isAnswerGrader(condition.grader));
     this.#said(entry, process ? entry.finish_reason : null, null, where);
   }
 
@@ -214,7 +225,7 @@ export class EvidenceCheck {
       if (bytes !== null) this.#failedAnswer(bytes, entry, signals, questionOf(runner, work), place);
       else if (response !== undefined && this.#shelf.isRedacted(response)) this.unchecked.add('failure');
     } else this.#streamsNothing(entry, signals, where);
-    if (entry.stage === 'grade' && work.condition.grader.kind !== 'report') {
+    if (entry.stage === 'grade' && isAnswerGrader(work.condition.grader)) {
       // Plan and references were checked: grading an answer in this process cannot fail.
       this.#findings.add({
         code: 'FAILURE_DIFFERS',

@@ -1,5 +1,5 @@
 import { type Digest, digestOf } from '../core/digest.js';
-import { type AnswerGrader, gradeAnswer } from '../grading/answer.js';
+import { type AnswerGrader, gradeAnswer, isAnswerGrader } from '../grading/answer.js';
 import { expectedTests } from '../grading/reference.js';
 import { answerReport } from '../grading/report.js';
 import type { ReportSchema } from '../grading/report-schema.js';
@@ -51,11 +51,11 @@ export class GradingCheck {
     const { grader } = work.condition;
     const { shelf, unchecked } = this.#setting;
     const hidden = work.fields === null || this.#isHidden(result.candidate);
-    if (grader.kind !== 'report' && !hidden) {
+    if (isAnswerGrader(grader) && !hidden) {
       this.#regrade(grader, result, work, where);
       return;
     }
-    if (grader.kind !== 'report') unchecked.add('grade');
+    if (isAnswerGrader(grader)) unchecked.add('grade');
     const report = shelf.read(result.report, { ...where, pointer: '/result/report' });
     if (report !== null) this.#stated(report, result, work, where);
     else if (shelf.isRedacted(result.report)) unchecked.add('report');

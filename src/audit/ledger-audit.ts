@@ -251,7 +251,7 @@ class Replay {
     const schemaOf = (condition: string) => schemas?.of(condition) ?? null;
     this.#fold = new LedgerFold(plan.context);
     this.#tasks = plan.tasks;
-    this.#evidence = new EvidenceCheck({ protocol, schemaOf, shelf, findings });
+    this.#evidence = new EvidenceCheck({ protocol, manifest: manifest.digest, schemaOf, shelf, findings });
     const { unchecked } = this.#evidence;
     this.#services = {
       evidence: new ServiceEvidence({ protocol, shelf, findings, unchecked }),

@@ -70,6 +70,12 @@ export function notCheckedLines({
       'whether the generate and grade commands did what their sources say: they are bound, and were not run again',
     );
   }
+  if (protocol?.runner.adapter === 'harbor') {
+    lines.push(
+      `what the agents asked: ${OPERATORS_WORD}, and the gate started no service`,
+      'whether Harbor, its agent and its verifier did what their sources say: they were not run again; a verifier that shares the agent’s container can be misled by it',
+    );
+  }
   lines.push('whether the failures of connections, processes and time limits happened as their signals say');
   for (const digest of unseen) {
     lines.push(`whether the manifest follows from ${digest}, which is not at hand`);
@@ -205,7 +211,12 @@ export function checkedLines({ audit, protocol, redacted }: Circumstances, objec
 
 function evidenceLines({ runner }: Protocol, redacted: ReadonlyMap<ObjectRole, number>): string[] {
   const each = redacted.size === 0 ? 'every' : 'every other';
-  return runner.adapter === 'openai'
-    ? [`${each} request against the plan, ${each} candidate against the answer that it came in`]
-    : [`${each} request against the plan`];
+  switch (runner.adapter) {
+    case 'openai':
+      return [`${each} request against the plan, ${each} candidate against the answer that it came in`];
+    case 'command':
+      return [`${each} request against the plan`];
+    case 'harbor':
+      return [`${each} request against the plan, ${each} outcome against what was kept of its trial`];
+  }
 }

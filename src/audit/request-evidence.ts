@@ -1,11 +1,12 @@
 import { canonicalBytes } from '../core/canonical-json.js';
-import { digestOf } from '../core/digest.js';
+import { type Digest, digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import type { JsonValue } from '../core/json.js';
 import { parseStrictJson } from '../core/strict-json.js';
 import type { EntryOf } from '../ledger/entries.js';
 import type { Protocol } from '../protocol/schema.js';
 import type { Work } from '../runner/adapters/adapter.js';
+import { trialRequest } from '../runner/adapters/harbor.js';
 import { buildRequest } from '../runner/adapters/openai-request.js';
 import { renderPrompt } from '../runner/prompt.js';
 import { slotTuple } from '../slots/slot.js';
@@ -20,6 +21,7 @@ const MAX_DIFFERENCES = 20;
 
 export interface RequestSetting {
   readonly protocol: Protocol;
+  readonly manifest: Digest;
   readonly shelf: ObjectShelf;
   readonly findings: Findings;
   readonly unchecked: Unchecked;
@@ -28,14 +30,16 @@ export interface RequestSetting {
 /** Recomputes the requests of attempts from the plan. */
 export class RequestCheck {
   readonly #protocol: Protocol;
+  readonly #manifest: Digest;
   readonly #shelf: ObjectShelf;
   readonly #findings: Findings;
   readonly #unchecked: Unchecked;
   readonly #requests = new Memo<number, readonly [string, string] | null>(REMEMBERED);
 
-  constructor({ protocol, shelf, findings, unchecked }: RequestSetting) {
+  constructor({ protocol, manifest, shelf, findings, unchecked }: RequestSetting) {
     this.#unchecked = unchecked;
     this.#protocol = protocol;
+    this.#manifest = manifest;
     this.#shelf = shelf;
     this.#findings = findings;
   }
@@ -89,6 +93,9 @@ export class RequestCheck {
       return parts === null
         ? buildRequest(endpoint, condition, model, fields, samplingSeed, stream)
         : parts[0] + samplingSeed + parts[1];
+    }
+    if (runner.adapter === 'harbor') {
+      return canonicalBytes(trialRequest(runner, this.#manifest, work, entry.attempt, placesIn(bytes)));
     }
     return canonicalBytes({
       boundbook: 1,

@@ -43,7 +43,8 @@ export class SlotEvidence {
     try {
       if (entry.type === 'attempt.started') this.#started(entry);
       else if (entry.type === 'stage.finished') {
-        this.#check.stage(entry, this.#workOf(entry.slot), this.#graded(entry.slot));
+        const { regrades } = this.#fold.slots.state(entry.slot);
+        this.#check.stage(entry, this.#workOf(entry.slot), this.#graded(entry.slot), regrades > 0);
       } else if (entry.type === 'slot.settled') this.#open.delete(entry.slot);
     } catch (error) {
       if (!(error instanceof BoundbookError)) throw error;

@@ -4,6 +4,7 @@ const WORDS = {
   candidate: 'candidates against the answers that they came in',
   failure: 'failures against the answers that were kept',
   grade: 'values against the answers: only against the reports',
+  trial: 'trials against what was kept of them',
   report: 'values at all: their reports are redacted',
   capture: 'what was said of output that was cut',
   description: 'descriptions that services gave of themselves',

@@ -7,6 +7,10 @@ import { referenceAnswer } from './reference.js';
 /** Graders that work on the text of an answer, without a command. */
 export type AnswerGrader = Extract<Grader, { kind: 'exact' | 'integer' }>;
 
+export function isAnswerGrader(grader: Grader): grader is AnswerGrader {
+  return grader.kind === 'exact' || grader.kind === 'integer';
+}
+
 export interface AnswerGrade {
   readonly value: 0 | 1;
   /** What was compared with the reference; null when the text holds no answer of the grader's kind. */

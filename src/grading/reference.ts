@@ -48,7 +48,7 @@ export function expectedTests(grader: Grader, fields: JsonObject): readonly stri
 
 /** Rewards that a grader can give: lowest and highest. */
 export function rewardRange(grader: Grader): { readonly min: number; readonly max: number } {
-  return grader.kind === 'report' ? grader.reward : { min: 0, max: 1 };
+  return 'reward' in grader ? grader.reward : { min: 0, max: 1 };
 }
 
 function field(fields: JsonObject, name: string): JsonValue | undefined {

@@ -15,7 +15,7 @@ export function computationFaults(protocol: Protocol): readonly ProtocolFault[] 
   });
   for (const [name, condition] of Object.entries(protocol.conditions)) {
     checkPrompt(condition, ['conditions', name], collector);
-    if (condition.grader.kind === 'report') {
+    if ('reward' in condition.grader) {
       checkReward(condition.grader.reward, ['conditions', name, 'grader', 'reward'], collector);
     }
   }

@@ -78,6 +78,11 @@ const grader = z.discriminatedUnion('kind', [
     reward: rewardRange,
     report_schema: path.optional().describe('a JSON Schema (2020-12) that every report must pass'),
   }),
+  z.strictObject({
+    kind: z.literal('reward').describe("the reward that Harbor's verifier gives decides"),
+    key: z.string().min(1).max(200).describe('the name of the reward; other rewards are not read'),
+    reward: rewardRange,
+  }),
 ]);
 
 const loopStop = z.strictObject({
@@ -258,7 +263,46 @@ const commandRunner = z.strictObject({
   sources,
 });
 
-const runner = z.discriminatedUnion('adapter', [openaiRunner, commandRunner]);
+const harborTrial = z.strictObject({
+  argv: argv.describe('{config} {trial} {trials} {task} {candidate} {weights} {tokenizer} stand for values'),
+  config: z
+    .record(z.string(), z.unknown())
+    .describe("Harbor's trial config; {model} {sampling_seed} {temperature} … stand for values of the slot"),
+  wall_s: seconds.describe("the outer deadline, above Harbor's own"),
+  output_bytes: byteCount.describe('how much of each output stream and each log is kept'),
+  env: environmentNames.optional().describe('environment variables that are passed on'),
+});
+
+const harborRunner = z.strictObject({
+  adapter: z.literal('harbor'),
+  trial: harborTrial.describe('one whole trial: agent, then verifier'),
+  regrade: harborTrial
+    .optional()
+    .describe('a trial whose agent only applies {candidate}; needed for regrades'),
+  stop: z
+    .strictObject({ argv, wall_s: seconds })
+    .optional()
+    .describe('ends what a broken trial leaves behind; {trial} stands for its name'),
+  grace_s: seconds,
+  tasks: z.strictObject({
+    source: id.describe("the source that holds Harbor's task folders"),
+    folder: z.string().min(1).describe('the task field that names the folder in it'),
+    digest: z.string().min(1).describe("the task field that holds Harbor's digest of it: sha256:…"),
+  }),
+  candidate: z.strictObject({
+    file: z.string().min(1).describe("the patch's file in the trial folder"),
+    when_absent: z
+      .enum(['empty', 'failure'])
+      .describe('what a verified trial without that file is: an empty patch, or no candidate'),
+  }),
+  model_service: z
+    .literal(OPERATORS_WORD)
+    .describe('in these words: agents ask services that the gate did not start'),
+  gpus: z.int().min(0),
+  sources,
+});
+
+const runner = z.discriminatedUnion('adapter', [openaiRunner, commandRunner, harborRunner]);
 
 export const STAGES = ['generate', 'grade'] as const;
 export const PHASES = [
@@ -270,6 +314,10 @@ export const PHASES = [
   'running',
   'collect',
   'between',
+  'environment_setup',
+  'agent_setup',
+  'agent_execution',
+  'verifier',
 ] as const;
 export const CAUSES = [
   'connection_refused',
@@ -295,6 +343,9 @@ export const CAUSES = [
   'model_differs',
   'idle_limit',
   'settings_differ',
+  'trial_exception',
+  'trial_mismatch',
+  'trial_unreadable',
 ] as const;
 /** What befell the host of an attempt. */
 export const HOST_EVENTS = ['boot_changed'] as const;
@@ -439,6 +490,8 @@ export type ExternalService = z.infer<typeof externalService>;
 export type CanarySetting = NonNullable<ManagedService['canary']>;
 export type HealthSetting = NonNullable<ManagedService['health']>;
 export type CommandRunner = z.infer<typeof commandRunner>;
+export type HarborRunner = z.infer<typeof harborRunner>;
+export type HarborTrial = z.infer<typeof harborTrial>;
 export type AttributionRule = z.infer<typeof rule>;
 export type AttemptLimits = Protocol['attempts'];
 export type Contrast = z.infer<typeof contrast>;

@@ -1,4 +1,6 @@
 import { canonicalText } from '../core/canonical-json.js';
+import { checkArgument, checkArgv, checkRelative } from './argument-checks.js';
+import { checkHarbor } from './harbor-checks.js';
 import type { Path } from './json-pointer.js';
 import type { FaultCollector } from './references.js';
 import type {
@@ -8,9 +10,10 @@ import type {
   ManagedService,
   OpenaiRunner,
   Protocol,
+  Runner,
   Stage,
 } from './schema.js';
-import { argumentPlaceholders, parseTemplate } from './template.js';
+import { parseTemplate } from './template.js';
 
 const SERVICE_NAMES = ['weights', 'tokenizer', 'host', 'port', 'model'];
 const GENERATE_NAMES = ['request', 'output', 'task', 'container'];
@@ -29,6 +32,8 @@ export function checkSettings(protocol: Protocol, collector: FaultCollector): vo
   const { runner } = protocol;
   if (runner.adapter === 'openai') {
     checkService(protocol, runner, collector);
+  } else if (runner.adapter === 'harbor') {
+    checkHarbor(protocol, runner, collector);
   } else {
     checkCommands(runner, collector);
   }
@@ -105,16 +110,24 @@ function checkConditions(protocol: Protocol, collector: FaultCollector): void {
   }
 }
 
-function checkGrader(condition: Condition, adapter: string, path: Path, collector: FaultCollector): void {
+/** The graders that an adapter's outcomes can be read by. */
+const GRADERS = { openai: ['exact', 'integer'], command: ['report'], harbor: ['reward'] } as const;
+
+function checkGrader(
+  condition: Condition,
+  adapter: Runner['adapter'],
+  path: Path,
+  collector: FaultCollector,
+): void {
   const { grader } = condition;
-  if ((grader.kind === 'report') !== (adapter === 'command')) {
+  if (!GRADERS[adapter].some((kind) => kind === grader.kind)) {
     collector.add(
       [...path, 'kind'],
       `the grader ${JSON.stringify(grader.kind)} does not go with the adapter ${JSON.stringify(adapter)}`,
-      'The command adapter takes the grader "report"; the openai adapter takes "exact" or "integer".',
+      'The command adapter takes the grader "report", harbor "reward", openai "exact" or "integer".',
     );
   }
-  if (grader.kind === 'report') checkReward(grader.reward, [...path, 'reward'], collector);
+  if ('reward' in grader) checkReward(grader.reward, [...path, 'reward'], collector);
 }
 
 function checkLoopStop(
@@ -250,40 +263,4 @@ function checkStop(stage: Stage, stop: readonly string[] | undefined, collector:
     '{container} is missing: the command could only stop everything or nothing',
     'Give the container this name in argv, and name it here.',
   );
-}
-
-function checkArgv(
-  path: Path,
-  argv: readonly string[],
-  known: readonly string[],
-  collector: FaultCollector,
-): readonly string[] {
-  return argv.flatMap((argument, i) => checkArgument([...path, i], argument, known, collector));
-}
-
-/** The placeholders of an argument or path; faults for those that are not known there. */
-function checkArgument(
-  path: Path,
-  argument: string,
-  known: readonly string[],
-  collector: FaultCollector,
-): readonly string[] {
-  const found = argumentPlaceholders(argument);
-  for (const name of found.filter((each) => !known.includes(each))) {
-    const list = known.map((item) => `{${item}}`).join(' ');
-    collector.add(path, `{${name}} is not known here`, `Known here: ${list}.`);
-  }
-  return found;
-}
-
-/** A file inside a folder: no way out of it. */
-function checkRelative(path: Path, file: string, collector: FaultCollector): void {
-  const parts = file.split('/');
-  if (parts.some((part) => part === '' || part === '.' || part === '..') || file.includes('\\')) {
-    collector.add(
-      path,
-      `${JSON.stringify(file)} is no path inside the output folder`,
-      'Write for example "patch.diff".',
-    );
-  }
 }

@@ -60,7 +60,8 @@ function demandsOf(name: string, protocol: Protocol): readonly (readonly [string
     demand: notNull,
     use: `the prompt of ${JSON.stringify(name)}`,
   }));
-  const list = [...prompt, ...graderDemand(condition, `the grader of ${JSON.stringify(name)}`)];
+  const grader = graderDemand(condition, `the grader of ${JSON.stringify(name)}`);
+  const list = [...prompt, ...grader, ...runnerDemands(protocol)];
   return list.map((demand) => [JSON.stringify([demand.use, demand.field]), demand]);
 }
 
@@ -82,7 +83,18 @@ function graderDemand(condition: Condition, use: string): readonly FieldDemand[]
       return grader.expected_tests === undefined
         ? []
         : [{ field: grader.expected_tests, demand: isTestList, use }];
+    case 'reward':
+      return [];
   }
+}
+
+/** What names the folder and the digest of a Harbor task. */
+function runnerDemands({ runner }: Protocol): readonly FieldDemand[] {
+  if (runner.adapter !== 'harbor') return [];
+  return [
+    { field: runner.tasks.folder, demand: isFolder, use: 'runner.tasks.folder' },
+    { field: runner.tasks.digest, demand: isTaskDigest, use: 'runner.tasks.digest' },
+  ];
 }
 
 const notNull: Demand = (value) => (value === null ? 'is null' : null);
@@ -104,6 +116,15 @@ const isTestList: Demand = (value) => {
   if (tests.some((test) => typeof test !== 'string' || test === '')) return 'lists a test without a name';
   return new Set(tests).size === tests.length ? null : 'lists a test twice';
 };
+
+const isFolder: Demand = (value) => {
+  if (typeof value !== 'string') return 'names no folder';
+  const isPlain = value.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
+  return isPlain && !/[\\\p{Cc}]/u.test(value) ? null : 'is no path inside the source';
+};
+
+const isTaskDigest: Demand = (value) =>
+  typeof value === 'string' && /^sha256:[0-9a-f]{64}$/.test(value) ? null : 'is no digest (sha256:…)';
 
 function own(fields: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(fields, name) ? fields[name] : undefined;

@@ -33,7 +33,8 @@ export function serviceCaveats({
 }
 
 function externalCaveat({ runner }: Protocol): readonly string[] {
-  return runner.adapter === 'openai' && 'external' in runner.service
+  const external = runner.adapter === 'openai' ? 'external' in runner.service : runner.adapter === 'harbor';
+  return external
     ? [`T${OPERATORS_WORD.slice(1)}: the plan accepts services that the gate did not start.`]
     : [];
 }

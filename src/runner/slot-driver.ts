@@ -95,7 +95,10 @@ export class SlotDriver {
 
   /** Goes on with an attempt whose candidate is in the ledger and whose grading this session has taken over. */
   async regrade(job: Job, attempt: string, candidate: LedgerObject['digest']): Promise<void> {
-    const running: RunningAttempt = { work: job.work, attempt, kind: 'first', request: null };
+    const { replacements, regrades } = this.#setting.journal.fold.slots.state(job.rules.slot);
+    // A regrade is never followed by anything, so that one that was started is this one.
+    const kind = regrades > 0 ? 'regrade' : replacements > 0 ? 'replacement' : 'first';
+    const running: RunningAttempt = { work: job.work, attempt, kind, request: null };
     const bytes = this.#setting.journal.object(candidate);
     const ended = await this.#fly(() => this.#grade(job, running, toObject(bytes), NOTHING, this.#meet()));
     if (ended) await this.drive(job);

@@ -2,9 +2,10 @@ import { join } from 'node:path';
 import { BoundbookError } from '../core/errors.js';
 import { makeFolder } from '../core/files.js';
 import { compileReportSchema, type ReportSchema } from '../grading/report-schema.js';
-import type { CommandRunner, OpenaiRunner, Protocol } from '../protocol/schema.js';
+import type { CommandRunner, HarborRunner, OpenaiRunner, Protocol } from '../protocol/schema.js';
 import type { Adapter, Work } from './adapters/adapter.js';
 import { CommandAdapter } from './adapters/command.js';
+import { HarborAdapter } from './adapters/harbor.js';
 import { OpenaiAdapter } from './adapters/openai.js';
 import { type Admission, readBound } from './admission.js';
 import type { SourcePaths } from './argv.js';
@@ -50,6 +51,10 @@ export async function openWorkshop(admission: Admission, options: WorkshopOption
     return { kind: 'openai', adapter, runner, launch, watchdog };
   }
   await makeFolder(workFolder);
+  if (runner.adapter === 'harbor') {
+    const watchdog = new Watchdog(graceMs);
+    return { kind: 'command', adapter: harborAdapter(admission, runner, workFolder, watchdog), watchdog };
+  }
   const schemas = await reportSchemas(admission, protocol);
   const watchdog = new Watchdog(graceMs);
   const adapter = commandAdapter(admission, runner, workFolder, schemas, watchdog);
@@ -58,12 +63,19 @@ export async function openWorkshop(admission: Admission, options: WorkshopOption
 
 /** Seconds within which an attempt that is in flight ends by the limits that the protocol sets it. */
 export function attemptLimit(runner: Protocol['runner']): number {
-  return runner.adapter === 'openai' ? runner.limits.request_s : runner.generate.wall_s + runner.grade.wall_s;
+  switch (runner.adapter) {
+    case 'openai':
+      return runner.limits.request_s;
+    case 'command':
+      return runner.generate.wall_s + runner.grade.wall_s;
+    case 'harbor':
+      return Math.max(runner.trial.wall_s, runner.regrade?.wall_s ?? 0);
+  }
 }
 
 /** Seconds that a process that was asked to end gets before it is cut. */
 function graceOf(runner: Protocol['runner']): number {
-  if (runner.adapter === 'command') return runner.grace_s;
+  if (runner.adapter !== 'openai') return runner.grace_s;
   // Nothing is started for an external service, so that there is nothing to end.
   return 'external' in runner.service ? 0 : runner.service.stop_grace_s;
 }
@@ -115,6 +127,29 @@ function commandAdapter(
     workFolder,
     objects: admission.book.store.objectFolder,
     cgroups: runner.cgroup === undefined ? null : CgroupFolder.open(runner.cgroup),
+    markPrefix: admission.session,
+    watchdog,
+  });
+}
+
+function harborAdapter(
+  admission: Admission,
+  runner: HarborRunner,
+  workFolder: string,
+  watchdog: Watchdog,
+): HarborAdapter {
+  return new HarborAdapter({
+    runner,
+    manifest: admission.book.manifestDigest,
+    sources: sourcePaths(admission, runner.sources),
+    sourceFolder: (name) => {
+      const folder = admission.inspection.paths.get(`runner/${name}`);
+      if (folder === undefined) throw new BoundbookError('INTERNAL', `no verified source ${name}`);
+      return folder;
+    },
+    modelPaths: (model) => modelPaths(admission, model),
+    workFolder,
+    objects: admission.book.store.objectFolder,
     markPrefix: admission.session,
     watchdog,
   });

@@ -45,6 +45,8 @@ export interface PlanSetting {
   readonly prompts: Readonly<Record<string, string>>;
   /** Further fields of every task, as JSON. */
   readonly fields?: Readonly<Record<string, unknown>>;
+  /** Further files of the workspace. */
+  readonly files?: Readonly<Record<string, string | Uint8Array>>;
   readonly reps?: number;
   readonly models?: readonly string[];
   readonly seeds?: readonly number[];
@@ -162,6 +164,7 @@ export async function trial(setting: PlanSetting, product: Product = dummyProduc
   for (const name of ['command-generate.mjs', 'command-grade.mjs', 'container.mjs']) {
     put(root, `runner/${name}`, readFileSync(join(import.meta.dirname, name)));
   }
+  for (const [path, content] of Object.entries(setting.files ?? {})) put(root, path, content);
   for (const [i, model] of (setting.models ?? ['M']).entries()) {
     for (const seed of setting.seeds ?? [42]) {
       put(root, `models/${model}-${seed}/model.safetensors`, weights(i + 1 + (seed % 100)));

@@ -4,6 +4,7 @@ import { attemptId, nextAction, PLANNED } from '../../src/attempts/machine.js';
 import { type FailureSignals, failureSignals } from '../../src/attempts/signals.js';
 import { canonicalBytes } from '../../src/core/canonical-json.js';
 import { digestOf } from '../../src/core/digest.js';
+import { isAnswerGrader } from '../../src/grading/answer.js';
 import { ledgerFolder } from '../../src/ledger/book.js';
 import type { DraftOf, EntryDraft } from '../../src/ledger/entries.js';
 import { CompactRange } from '../../src/ledger/merkle.js';
@@ -548,6 +549,7 @@ function gradeOf({ work }: SmallJob, names: Names, text: string) {
     const ended = { ...STAGE, finishReason: 'exit 0', seconds: 0.5 };
     return gradeRecord(names, candidate, { kind: 'report', bytes: report, value: reward, ...ended });
   }
+  if (!isAnswerGrader(grader)) throw new Error('another grader');
   const end = gradeText(grader, work, bytes);
   if (end.kind !== 'report') throw new Error('no report');
   // Grading takes a time that differs from run to run.

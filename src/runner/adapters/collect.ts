@@ -3,7 +3,13 @@ import { join } from 'node:path';
 import { systemCode } from '../../core/errors.js';
 
 export type Collected =
-  | { readonly kind: 'file'; readonly bytes: Buffer }
+  | {
+      readonly kind: 'file';
+      readonly bytes: Buffer;
+      /** Of its content and of its inode, in milliseconds since 1970. */
+      readonly modifiedMs: number;
+      readonly changedMs: number;
+    }
   | { readonly kind: 'absent' }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'too_large'; readonly size: number };
@@ -18,7 +24,24 @@ export function collectFile(folder: string, name: string, maxBytes: number): Col
   const opened = openInside(folder, name, maxBytes);
   if (opened.kind !== 'open') return opened;
   try {
-    return readWhole(opened.file, name, opened.size);
+    return readPart(opened.file, name, 0, opened.size);
+  } finally {
+    closeSync(opened.file);
+  }
+}
+
+/** The last bytes of such a file, and how many it has; null unless it is one. */
+export function collectEnd(
+  folder: string,
+  name: string,
+  maxBytes: number,
+): { readonly bytes: Buffer; readonly size: number } | null {
+  const opened = openInside(folder, name, Number.POSITIVE_INFINITY);
+  if (opened.kind !== 'open') return null;
+  try {
+    const { file, size } = opened;
+    const read = readPart(file, name, Math.max(0, size - maxBytes), Math.min(size, maxBytes));
+    return read.kind === 'file' ? { bytes: read.bytes, size } : null;
   } finally {
     closeSync(opened.file);
   }
@@ -65,13 +88,14 @@ function refusalOf(stat: Stats, name: string, maxBytes: number): Exclude<Collect
   return stat.size > maxBytes ? { kind: 'too_large', size: stat.size } : null;
 }
 
-function readWhole(file: number, name: string, size: number): Collected {
+function readPart(file: number, name: string, from: number, size: number): Collected {
+  const { mtimeMs, ctimeMs } = fstatSync(file);
   const bytes = Buffer.alloc(size);
   let length = 0;
-  while (length < bytes.length) {
-    const read = readSync(file, bytes, length, bytes.length - length, length);
+  while (length < size) {
+    const read = readSync(file, bytes, length, size - length, from + length);
     if (read === 0) return { kind: 'refused', reason: `${name} became shorter while it was read` };
     length += read;
   }
-  return { kind: 'file', bytes };
+  return { kind: 'file', bytes, modifiedMs: Math.floor(mtimeMs), changedMs: Math.floor(ctimeMs) };
 }

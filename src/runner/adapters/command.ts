@@ -2,6 +2,8 @@ import { join } from 'node:path';
 import { failureSignals } from '../../attempts/signals.js';
 import { canonicalBytes } from '../../core/canonical-json.js';
 import { type Digest, digestOf } from '../../core/digest.js';
+import { BoundbookError } from '../../core/errors.js';
+import { isAnswerGrader } from '../../grading/answer.js';
 import { expectedTests } from '../../grading/reference.js';
 import type { ReportSchema } from '../../grading/report-schema.js';
 import { faultText, validateReport } from '../../grading/validate-report.js';
@@ -112,7 +114,8 @@ export class CommandAdapter implements Adapter {
   async grade(attempt: RunningAttempt, candidate: Buffer, signal: AbortSignal): Promise<GradeEnd> {
     const { work } = attempt;
     const { grader } = work.condition;
-    if (grader.kind !== 'report') return gradeText(grader, work, candidate);
+    if (isAnswerGrader(grader)) return gradeText(grader, work, candidate);
+    if (grader.kind !== 'report') throw notGraded(grader.kind);
     const start = performance.now();
     const digest = digestOf(candidate);
     // The grader is told nothing of arm, model or seed: it has no use for them.
@@ -271,6 +274,12 @@ export class CommandAdapter implements Adapter {
       return failure;
     };
   }
+}
+
+function notGraded(kind: string): BoundbookError {
+  return new BoundbookError('PROTOCOL_INVALID', `the command adapter does not grade by "${kind}"`, {
+    hint: 'Use the grader kind report.',
+  });
 }
 
 /** The name by which a container, or a control group, of a stage is found again. */

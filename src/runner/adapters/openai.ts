@@ -3,6 +3,7 @@ import type { Pool } from 'undici';
 import { type FailureSignals, failureSignals } from '../../attempts/signals.js';
 import { canonicalBytes } from '../../core/canonical-json.js';
 import { BoundbookError } from '../../core/errors.js';
+import { isAnswerGrader } from '../../grading/answer.js';
 import type { OpenaiRunner } from '../../protocol/schema.js';
 import type { Adapter, GenerateEnd, GradeEnd, RunningAttempt, Work } from './adapter.js';
 import { secondsSince } from './adapter.js';
@@ -68,7 +69,7 @@ export class OpenaiAdapter implements Adapter {
 
   async grade(attempt: RunningAttempt, candidate: Buffer): Promise<GradeEnd> {
     const { grader } = attempt.work.condition;
-    if (grader.kind === 'report') {
+    if (!isAnswerGrader(grader)) {
       throw new BoundbookError('PROTOCOL_INVALID', 'the openai adapter has no grade command to report', {
         hint: 'Use the grader kinds exact or integer, or the command adapter.',
       });
