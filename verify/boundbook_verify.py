@@ -1502,7 +1502,7 @@ def _needed_fields(condition, runner):
     """The fields that a condition and a runner need of a task, each with its check."""
     prompt, grader = condition["prompt"], condition["grader"]
     needed = []
-    if runner["adapter"] == "harbor":
+    if runner.get("adapter") == "harbor":
         needed += [(runner["tasks"]["folder"], _is_inner_path), (runner["tasks"]["digest"], is_digest)]
     for template in [prompt["user"]] + ([prompt["system"]] if "system" in prompt else []):
         names = [content for kind, content in parse_template(template) if kind == "field"]
@@ -1563,7 +1563,7 @@ class Plan:
     def _check_fields(self):
         for name in self.queues:
             conditions = [self.condition(arm) for arm in self.protocol["queues"][name]["arms"]]
-            needed = [item for condition in conditions for item in _needed_fields(condition, self.protocol["runner"])]
+            needed = [item for condition in conditions for item in _needed_fields(condition, self.protocol.get("runner", {}))]
             for line in self.tasks(name).lines:
                 fields = parse_json(line) if needed and line is not None else None
                 for field, accepts in needed if fields is not None else []:

@@ -159,7 +159,7 @@ def request(vector):
     sets = {"s": task_set(["t1"], vector["fields"])}
     entry = {"kind": "first", "request": vector["digest"], "key": key, "sampling_seed": vector["seed"]}
     try:
-        v.Evidence(v.Plan(protocol, sets), AnyObject(), v.Outcome()).check_request(entry, "")
+        v.Evidence(v.Plan(protocol, sets), AnyObject(), v.Outcome(), None).check_request(entry, "")
     except v.Violation:
         return False
     return v.digest_of(vector["text"].encode("utf-8")) == vector["digest"]
