@@ -122,7 +122,8 @@ def lives(vector):
 def life_audit(vector):
     attempts = {name: vector[name] for name in ("replacements", "regrades", "rules")}
     manifest = v.Manifest.__new__(v.Manifest)
-    manifest.value, manifest.digest, manifest.protocol = {}, None, {"attempts": attempts}
+    manifest.value, manifest.digest = {}, None
+    manifest.protocol = {"attempts": attempts, "runner": {"adapter": "openai", "service": {}}, "arms": {"M": {"model": "M", "condition": "c"}}}
     audit = v.LedgerAudit("life", manifest, None, {}, v.Outcome())
     audit.opened = {"ledger": "00" * 16}
     audit.plan, audit.evidence = OneSlotPlan(vector), NoEvidence()
