@@ -2,6 +2,8 @@ import type { JsonObject } from '../core/json.js';
 import { labelled as labelledLines } from '../core/labelled.js';
 import type { StoredManifest } from '../manifest/workspace.js';
 import { MANIFEST_FOLDER } from '../manifest/workspace.js';
+import { operatorsWord } from '../protocol/operators-word.js';
+import type { Protocol } from '../protocol/schema.js';
 import { printable } from './render-error.js';
 
 const PROGRESS_FROM_BYTES = 256e6;
@@ -16,6 +18,7 @@ export function labelled(rows: readonly (readonly [label: string, value: string]
 export function manifestText(verb: 'frozen' | 'bound' | 'amended', stored: StoredManifest): string {
   const { manifest, digest, file } = stored;
   const { bindings, plan, pending, execution_ready, task_use } = manifest;
+  const word = operatorsWord(manifest.protocol);
   const used = task_use.filter(({ plans }) => plans > 0);
   const missing = pending.filter((item) => item.startsWith('binding ')).length;
   const files = bindings.reduce((sum, one) => sum + (one.kind === 'tree' ? one.files : 1), 0);
@@ -30,6 +33,7 @@ export function manifestText(verb: 'frozen' | 'bound' | 'amended', stored: Store
       i === 0 ? 'task lists' : '',
       `${binding}: bound by ${plans === 1 ? 'an earlier plan' : `${plans} earlier plans`} of this workspace`,
     ]),
+    ...(word === null ? [] : ([['weights', word]] as const)),
     ['ready', execution_ready ? 'yes: nothing is pending' : `no: ${pending.length} pending`],
     ...pending.map((item): [string, string] => ['', item]),
     ['next', nextStep(stored)],
@@ -57,8 +61,15 @@ export function manifestJson(stored: StoredManifest): JsonObject {
       digest,
     })),
     task_use: manifest.task_use.map((use) => ({ ...use })),
+    ...weightsJson(manifest.protocol),
     next: nextStep(stored),
   };
+}
+
+/** A member of JSON output for plans whose services the gate does not start. */
+export function weightsJson(protocol: Protocol): JsonObject {
+  const word = operatorsWord(protocol);
+  return word === null ? {} : { weights: word };
 }
 
 function nextStep({ manifest, file }: StoredManifest): string {

@@ -65,12 +65,14 @@ const MAX_SPLIT_SLOTS = 200_000;
 async function planView(loaded: LoadedPlan, settings: Settings, context: CommandContext): Promise<PlanView> {
   const { protocol } = loaded.document;
   const { ids } = loaded.sets;
-  const [{ countSlots }, { queuePrecision }, { firstSlots, shardSizes }, { planDigest }] = await Promise.all([
-    import('../planning/counts.js'),
-    import('../planning/precision.js'),
-    import('../planning/preview.js'),
-    import('../slots/plan.js'),
-  ]);
+  const [{ countSlots }, { queuePrecision }, { firstSlots, shardSizes }, { planDigest }, { weightLoads }] =
+    await Promise.all([
+      import('../planning/counts.js'),
+      import('../planning/precision.js'),
+      import('../planning/preview.js'),
+      import('../slots/plan.js'),
+      import('../planning/weight-loads.js'),
+    ]);
   const plan = planDigest(protocol, ids);
   const splits = settings.shards === null && plan.count <= MAX_SPLIT_SLOTS ? [2, 4] : [];
   if (settings.slotsFile !== null) await writeSlots(loaded, settings.slotsFile, context);
@@ -82,6 +84,7 @@ async function planView(loaded: LoadedPlan, settings: Settings, context: Command
     first: firstSlots(protocol, ids, settings.first, settings.shards),
     shards: settings.shards === null ? null : shardSizes(protocol, ids, settings.shards),
     splits: splits.map((shards) => shardSizes(protocol, ids, shards)),
+    loads: plan.count <= MAX_SPLIT_SLOTS ? weightLoads(protocol, ids) : null,
     slotsFile: settings.slotsFile,
   };
 }
@@ -99,6 +102,7 @@ function planJson(view: PlanView, path: string, { document }: LoadedPlan): JsonV
   return {
     protocol: { path, name: protocol.name, revision: protocol.revision, digest: document.rawDigest },
     plan: { count: view.plan.count, digest: view.plan.digest },
+    weight_loads: view.loads === null ? null : { ...view.loads },
     queues: view.counts.queues,
     rows: view.counts.rows.map((row) => ({
       queue: row.queue,

@@ -14,12 +14,13 @@ export const command: CommandDefinition = {
   run: async ([selector], _options, context) => {
     const { readStatus } = await import('../ledger/status.js');
     const status = await readStatus(context.root, selector, context.now().slice(0, 10));
-    return { text: await statusText(status), json: statusJson(status) };
+    return { text: await statusText(status), json: await statusJson(status) };
   },
 };
 
-function statusJson({ stored, ledger, succession, overdue, gaps }: Status): JsonValue {
+async function statusJson({ stored, ledger, succession, overdue, gaps }: Status): Promise<JsonValue> {
   const { manifest, digest, file } = stored;
+  const { weightsJson } = await import('./manifest-output.js');
   return {
     manifest: {
       file,
@@ -30,6 +31,7 @@ function statusJson({ stored, ledger, succession, overdue, gaps }: Status): Json
       pending: [...manifest.pending],
       blinding: manifest.protocol.blinding,
       due: manifest.due,
+      ...weightsJson(manifest.protocol),
     },
     plan: manifest.plan === null ? null : { ...manifest.plan },
     ledger: ledger === null ? null : ledgerJson(ledger),
@@ -67,6 +69,8 @@ function ledgerJson(ledger: LedgerStatus): JsonValue {
 async function statusText({ stored, ledger, succession, overdue, gaps }: Status): Promise<string> {
   const { manifest, digest, file } = stored;
   const { labelled } = await import('./manifest-output.js');
+  const { operatorsWord } = await import('../protocol/operators-word.js');
+  const word = operatorsWord(manifest.protocol);
   const pending = manifest.pending.length;
   const parts = [
     labelled([
@@ -74,6 +78,7 @@ async function statusText({ stored, ledger, succession, overdue, gaps }: Status)
       ['manifest', file],
       ['digest', digest],
       ...successionRows(succession),
+      ...(word === null ? [] : ([['weights', word]] as [string, string][])),
       ['ready', manifest.execution_ready ? 'yes' : `no: ${pending} pending, see \`boundbook bind ${file}\``],
     ]),
     ...(ledger === null

@@ -5,6 +5,7 @@ import { FORMULA, type QueuePrecision } from './precision.js';
 import type { PreviewedSlot } from './preview.js';
 import { queuesTable } from './queues-table.js';
 import { display, renderTable } from './table.js';
+import type { WeightLoads } from './weight-loads.js';
 
 export interface PlanView {
   readonly counts: PlanCounts;
@@ -16,6 +17,8 @@ export interface PlanView {
   readonly shards: readonly number[] | null;
   /** Slots of each shard for some numbers of shards; empty when shards were asked for, or the plan is large. */
   readonly splits: readonly (readonly number[])[];
+  /** How often weights are loaded; null where no service is started, or the plan is large. */
+  readonly loads: WeightLoads | null;
   /** The slots file that was written; null when none was. */
   readonly slotsFile: string | null;
 }
@@ -24,7 +27,7 @@ export interface PlanView {
 export function planText(view: PlanView, path: string): string {
   const parts = [countsText(view.counts), `plan digest ${view.plan.digest}`, errorsText(view.precision)];
   if (view.first.length > 0) parts.push(firstText(view));
-  parts.push(orderText(view.order));
+  parts.push(orderText(view.order) + loadsText(view.loads));
   parts.push(view.shards === null ? splitsText(view.splits) : shardsText(view.shards));
   if (view.slotsFile !== null) {
     parts.push(
@@ -79,6 +82,12 @@ function firstText(view: PlanView): string {
     ]),
   );
   return `The first slots in plan order:\n${table}`;
+}
+
+function loadsText(loads: WeightLoads | null): string {
+  if (loads === null) return '';
+  const { sets, loads: times, held } = loads;
+  return `\nWeights: ${display(sets)} sets, loaded ${display(times)} times in this order with ${held} up at once`;
 }
 
 function orderText({ group_by }: Protocol['order']): string {

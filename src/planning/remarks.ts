@@ -1,3 +1,4 @@
+import { operatorsWord } from '../protocol/operators-word.js';
 import type { Protocol } from '../protocol/schema.js';
 import { declaredPaths } from '../protocol/setting-checks.js';
 import type { SeedCollisions } from './collisions.js';
@@ -17,6 +18,7 @@ export function planRemarks(protocol: Protocol, collisions: SeedCollisions): rea
     ...collisionRemark(protocol, collisions),
     ...restarts(protocol),
     ...unsaidReasoning(protocol),
+    ...foreignService(protocol),
     ...queuesWithOtherRewards(protocol).map((queue) => ({
       about: 'standard-error',
       message: `the rewards of ${quoted(queue)} are not 0 and 1 only: its standard errors are for two-valued rewards`,
@@ -112,6 +114,12 @@ export function unsaidReasoning(protocol: Protocol): readonly Remark[] {
       about: 'reasoning',
       message: `the condition ${quoted(name)} leaves reasoning to the server's default; write reasoning: on or off`,
     }));
+}
+
+/** P10. */
+function foreignService(protocol: Protocol): readonly Remark[] {
+  const word = operatorsWord(protocol);
+  return word === null ? [] : [{ about: 'external-service', message: word }];
 }
 
 /** Where things lie on one host is not part of a plan; such paths are right on one machine only. */

@@ -1,4 +1,5 @@
-import { OPERATORS_WORD, type Protocol } from '../protocol/schema.js';
+import { operatorsWord } from '../protocol/operators-word.js';
+import type { Protocol } from '../protocol/schema.js';
 import { modelName } from '../slots/model-name.js';
 import { trainingSeeds } from '../slots/plan.js';
 import type { ReportInput } from './report-input.js';
@@ -13,8 +14,9 @@ export function serviceCaveats({
   services,
 }: Pick<ReportInput, 'protocol' | 'services'>): readonly string[] {
   const models = [...new Set([...services.changes, ...services.doubts].map(({ model }) => model))].sort();
+  const word = operatorsWord(protocol);
   return [
-    ...externalCaveat(protocol),
+    ...(word === null ? [] : [word]),
     ...models.flatMap((model) => {
       const changes = services.changes.filter((each) => each.model === model);
       return changes.length === 0
@@ -30,13 +32,6 @@ export function serviceCaveats({
         `${plural(attempts, 'attempt')} started since entry ${since} may have met other weights or settings.`,
     ),
   ];
-}
-
-function externalCaveat({ runner }: Protocol): readonly string[] {
-  const external = runner.adapter === 'openai' ? 'external' in runner.service : runner.adapter === 'harbor';
-  return external
-    ? [`T${OPERATORS_WORD.slice(1)}: the plan accepts services that the gate did not start.`]
-    : [];
 }
 
 /** The arms that a model's service answers for. */

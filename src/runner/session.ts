@@ -8,6 +8,7 @@ import { loadAttestations, unnamedTokens } from '../manifest/attestations.js';
 import type { Product } from '../manifest/product.js';
 import { assertInForce } from '../manifest/succession.js';
 import { readWorkspace } from '../manifest/workspace.js';
+import { operatorsWord } from '../protocol/operators-word.js';
 import type { SignerKey } from '../signing/keys.js';
 import { assertPlanned } from '../slots/selector.js';
 import { type Admission, type AdmissionOptions, admit, gatePassed, inspectModel } from './admission.js';
@@ -249,6 +250,8 @@ class RunSession {
     const { runner, adapter, launch } = workshop;
     const { service } = runner;
     const isExternal = 'external' in service;
+    const word = operatorsWord(book.context.protocol);
+    if (word !== null) this.#warn(word);
     return new ServiceKeeper({
       adapter,
       runner,

@@ -61,6 +61,10 @@ export interface PlanSetting {
   /** Further arguments of the stub server. */
   readonly service?: readonly string[];
   readonly restarts?: number;
+  /** Further keys of the service: one line of YAML. */
+  readonly serviceKeys?: string;
+  /** In place of a service that the gate starts. */
+  readonly external?: { readonly origin: unknown; readonly accepted: string; readonly api_key_env?: string };
   readonly limits?: string;
   readonly readyS?: number;
   readonly stopGraceS?: number;
@@ -80,6 +84,18 @@ export const RULES = `[
 function openaiRunner(log: string, setting: PlanSetting): string {
   const { service = [], restarts = 2, readyS = 20, stopGraceS = 1 } = setting;
   const limits = setting.limits ?? 'request_s: 2, queue_wait_s: 3, response_bytes: 1000000';
+  if (setting.external !== undefined) {
+    return `
+  adapter: openai
+  endpoint: chat
+  service:
+    external: ${JSON.stringify(setting.external)}
+    ready: { path: /health, timeout_s: ${readyS} }
+    gpus: 2
+    ${setting.serviceKeys ?? ''}
+  limits: { ${limits} }
+  sources: { stub: runner }`;
+  }
   const argv = [
     'node',
     'runner/stub-server.mjs',
@@ -95,6 +111,7 @@ function openaiRunner(log: string, setting: PlanSetting): string {
     restarts: ${restarts}
     stop_grace_s: ${stopGraceS}
     gpus: 1
+    ${setting.serviceKeys ?? ''}
   limits: { ${limits} }
   sources: { stub: runner }`;
 }

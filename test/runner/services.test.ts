@@ -5,11 +5,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { freePort, portOwner } from '../../src/runner/ports.js';
 import { markedProcesses } from '../../src/runner/process-tree.js';
-import { type PlanSetting, type Trial, trial } from './fixture.js';
+import { type PlanSetting, type Trial, temporaryFolder, trial } from './fixture.js';
+import { tasks } from './service-helpers.js';
 import { replaced, settled, story } from './story.js';
-
-const tasks = (count: number, mode = 'right') =>
-  Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, `${mode} ${i}`]));
 
 /** Nothing that a session of this plan started is alive. */
 async function expectNothingLeft(plan: Trial): Promise<void> {
@@ -106,6 +104,22 @@ test('a port that a stranger answers on is refused, and nothing is asked there',
   const port = (error as { evidence: { cause: { port: number } } }).evidence.cause.port;
   await fetch(`http://127.0.0.1:${port}/stop-stranger`).catch(() => undefined);
 });
+
+test.each(['127.0.0.1', '0.0.0.0', '::'])(
+  'a stranger that takes the port between its choice and the start, on %s, gets no request at all',
+  async (squat) => {
+    const seen = join(temporaryFolder(), 'seen');
+    const service = ['--manner', 'squatted', '--squat', squat, '--seen', seen];
+    const { plan, error } = await refusal({ prompts: tasks(2), service, restarts: 0 });
+    expect(error).toMatchObject({ code: 'PORT_NOT_OWNED', exitCode: 3 });
+    expect(existsSync(seen)).toBe(false);
+    expect(await plan.of('attempt.started')).toEqual([]);
+    const port = (error as { evidence: { cause: { port: number } } }).evidence.cause.port;
+    await fetch(`http://127.0.0.1:${port}/stop-stranger`).catch(() => undefined);
+    // It was the stranger that listened there, and it notes what it is asked.
+    expect(readFileSync(seen, 'utf8')).toBe('GET /stop-stranger\n');
+  },
+);
 
 test('a server whose child listens is one family, and ends with it', async () => {
   const plan = await trial({ prompts: tasks(4), service: ['--manner', 'child'] });

@@ -1,8 +1,9 @@
 // A server under test that misbehaves on demand. What it does with a request is written in the request's own prompt:
 // `<mode> <anything>`. Each line of its log is one request that it saw.
 import { spawn } from 'node:child_process';
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -16,11 +17,26 @@ const { values } = parseArgs({
     // How the whole server behaves: ok, never-ready, exit-at-once, dies-after, stubborn, elsewhere, child, wrong-model
     manner: { type: 'string', default: 'ok' },
     after: { type: 'string', default: '0' },
+    // With the manner squatted: where a stranger listens on the port before this server can.
+    squat: { type: 'string', default: '127.0.0.1' },
+    // Where every request is noted.
+    seen: { type: 'string', default: '' },
   },
 });
 
 const { manner } = values;
+
+/**
+ * What can change while it runs, in the file beside its log that a test or a prompt (`set {…}`) writes: version, props and
+ * info (what it says of itself), models (listed), health (ok, fail, hang), drift (of log-probabilities), word (what it
+ * answers to a canary), key (that every request must bear).
+ */
+function state() {
+  const file = `${values.log}.state`;
+  return values.log !== '' && existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+}
 let requests = 0;
+let hung = false;
 const seen = new Map();
 
 if (manner === 'exit-at-once') {
@@ -28,7 +44,10 @@ if (manner === 'exit-at-once') {
   process.exit(7);
 }
 if (manner === 'stubborn') process.on('SIGTERM', () => undefined);
+// A stranger that no test ended.
+if (values.seen !== '') setTimeout(() => process.exit(0), 30_000).unref();
 if (manner === 'elsewhere' || manner === 'child') handOver();
+else if (manner === 'squatted') squatted();
 else listen();
 
 /** Lets another process listen: a child of this one, or one that has left its family. */
@@ -47,6 +66,25 @@ function handOver() {
   setInterval(() => undefined, 1000);
 }
 
+/** A stranger takes the port between its choice and this start, which then cannot listen and does not end for it. */
+function squatted() {
+  const port = Number(values.port);
+  const args = [process.argv[1], '--port', values.port, '--host', values.squat, '--seen', values.seen];
+  const start = `require('node:child_process').spawn(process.execPath, ${JSON.stringify(args)}, { detached: true, stdio: 'ignore', env: {} }).unref()`;
+  spawn(process.execPath, ['-e', start], { detached: true, stdio: 'ignore', env: {} }).unref();
+  const timer = setInterval(() => {
+    const probe = connect(port, '127.0.0.1', () => {
+      clearInterval(timer);
+      probe.destroy();
+      createServer()
+        .on('error', () => undefined)
+        .listen(port, values.host);
+    });
+    probe.on('error', () => undefined);
+  }, 100);
+  setInterval(() => undefined, 1000);
+}
+
 function listen() {
   const server = createServer((request, response) => {
     const chunks = [];
@@ -57,14 +95,31 @@ function listen() {
 }
 
 function handle(request, response, body) {
+  if (values.seen !== '') appendFileSync(values.seen, `${request.method} ${request.url}\n`);
   if (request.url === '/stop-stranger') process.exit(0);
+  const now = state();
+  if (now.key !== undefined && request.headers.authorization !== `Bearer ${now.key}`) {
+    json(response, 401, { error: { message: 'no key' } });
+    return;
+  }
   if (request.url === '/health') {
-    response.writeHead(manner === 'never-ready' ? 503 : 200).end();
+    if (hung || now.health === 'hang') return;
+    response.writeHead(manner === 'never-ready' || now.health === 'fail' ? 503 : 200).end();
     return;
   }
   if (request.url === '/v1/models') {
-    const id = manner === 'wrong-model' ? 'somebody-else' : values.model;
-    json(response, 200, { object: 'list', data: [{ id, root: values.weights }] });
+    const ids = manner === 'wrong-model' ? ['somebody-else'] : (now.models ?? [values.model]);
+    const created = Math.round(performance.now());
+    json(response, 200, { object: 'list', data: ids.map((id) => ({ id, created, root: values.weights })) });
+    return;
+  }
+  const said = {
+    '/version': now.version && { version: now.version },
+    '/props': now.props,
+    '/server_info': now.info,
+  };
+  if (said[request.url]) {
+    json(response, 200, said[request.url]);
     return;
   }
   if (request.method !== 'POST') {
@@ -76,6 +131,10 @@ function handle(request, response, body) {
   const prompt = asked.messages?.at(-1)?.content ?? asked.prompt;
   const count = (seen.get(prompt) ?? 0) + 1;
   seen.set(prompt, count);
+  if (asked.logprobs !== undefined) {
+    json(response, 200, canary(asked, now));
+    return;
+  }
   if (values.log !== '') appendFileSync(values.log, `${JSON.stringify({ prompt, seed: asked.seed })}\n`);
   if (manner === 'dies-after' && requests > Number(values.after) && !diedBefore()) process.exit(9);
   answer(prompt.split(' ')[0], count, asked, response);
@@ -139,6 +198,11 @@ const MODES = {
     json(r, 200, { ...frame(q), usage: undefined, choices: [{ ...choice('7'), finish_reason: null }] }),
   surrogate: (_n, q, r) =>
     r.writeHead(200).end(JSON.stringify(good(q, 'SURROGATE')).replace('SURROGATE', '7 \\ud800')),
+  // Nothing is answered any more, health least of all, until the next start finds the mark of this one.
+  'hang-once': (_n, q, r) => {
+    if (diedBefore()) return json(r, 200, good(q, '7'));
+    hung = true;
+  },
   right: (_n, q, r) => reply(r, q, '7'),
   wrong: (_n, q, r) => reply(r, q, '8'),
   die: (n, q, r) => (n === 1 && !diedBefore() ? process.exit(9) : reply(r, q, '7')),
@@ -150,6 +214,7 @@ function reply(response, asked, text) {
 }
 
 function answer(mode, count, asked, response) {
+  if (mode === 'set') set((asked.messages?.at(-1)?.content ?? asked.prompt).slice(4));
   const act = (asked.stream ? STREAMS[mode] : undefined) ?? MODES[mode];
   if (act === undefined) reply(response, asked, '7');
   else act(count, asked, response);
@@ -286,6 +351,23 @@ const STREAMS = {
     more();
   },
 };
+
+/** Two tokens with their log-probabilities. */
+function canary(asked, { drift = 0, word = 'one' }) {
+  if (word === null) return good(asked, 'one two');
+  const content = [word, ' two'].map((token, i) => ({
+    token,
+    logprob: -0.5 - i - drift,
+    bytes: [...Buffer.from(token)],
+    top_logprobs: [],
+  }));
+  return { ...frame(asked), choices: [{ ...choice(`${word} two`), logprobs: { content } }] };
+}
+
+/** Changes what a later request meets. */
+function set(text) {
+  writeFileSync(`${values.log}.state`, JSON.stringify({ ...state(), ...JSON.parse(text) }));
+}
 
 function choice(text, finish_reason = 'stop', content = text) {
   return { index: 0, message: { role: 'assistant', content }, text, finish_reason };
