@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemCode } from '../core/errors.js';
@@ -52,7 +53,7 @@ export class CgroupFolder implements Cgroups {
    */
   static open({ path, memory_bytes }: { path: string; memory_bytes?: number | undefined }): CgroupFolder {
     const folder = new CgroupFolder(cgroupPlace(path), memory_bytes ?? null);
-    const name = `boundbook-probe-${process.pid}`;
+    const name = `boundbook-probe-${randomBytes(8).toString('hex')}`;
     const group = folder.make(name);
     try {
       group.give(() => undefined);
@@ -68,7 +69,10 @@ export class CgroupFolder implements Cgroups {
     try {
       mkdirSync(path);
     } catch (error) {
-      throw unusable(path, `the group cannot be made (${systemCode(error)})`, error);
+      // One that a process which would not end has kept is counted from where it is.
+      if (systemCode(error) !== 'EEXIST') {
+        throw unusable(path, `the group cannot be made (${systemCode(error)})`, error);
+      }
     }
     return {
       give: (begin) => this.#give(path, begin),
