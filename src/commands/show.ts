@@ -5,6 +5,7 @@ import type { Found } from '../ledger/lookup.js';
 import type { CommandDefinition } from './command.js';
 import type { ShownCapture } from './show-captures.js';
 import type { ExplainedFailure } from './show-failures.js';
+import type { PartialAnswer } from './show-partial.js';
 
 const NOTE = 'Outcomes are masked until `boundbook unblind`.';
 const MAX_TEXT = 100_000;
@@ -68,15 +69,25 @@ export const command: CommandDefinition = {
       const failures =
         found.kind === 'slot' ? explainFailures(rules, found.entries, book.fold.outcomesVisible) : [];
       const captures = found.kind === 'slot' ? await captured(book, found.entries) : [];
+      const { partialAnswers } = await import('./show-partial.js');
+      const partial = found.kind === 'slot' ? partialAnswers(book, found.slot, found.entries) : [];
+      const explained = { failures, captures, partial };
       return {
-        text: await foundText(found, carried, failures, captures),
-        json: await foundJson(found, carried, failures, captures),
+        text: await foundText(found, carried, explained),
+        json: await foundJson(found, carried, explained),
       };
     } finally {
       book.close();
     }
   },
 };
+
+/** What is said of the failures of a slot beside its entries. */
+interface Explained {
+  readonly failures: readonly ExplainedFailure[];
+  readonly captures: readonly ShownCapture[];
+  readonly partial: readonly PartialAnswer[];
+}
 
 /** What commands say of their evidence; an object that is not at hand says nothing. */
 async function captured(book: Book, entries: readonly JsonObject[]): Promise<readonly ShownCapture[]> {
@@ -119,8 +130,7 @@ async function find(root: string, book: Book, what: string): Promise<Found> {
 async function foundJson(
   found: Found,
   carried: readonly CarriedFrom[],
-  failures: readonly ExplainedFailure[],
-  captures: readonly ShownCapture[],
+  { failures, captures, partial }: Explained,
 ): Promise<JsonValue> {
   if (found.kind === 'slot') {
     const { failuresJson } = await import('./show-failures.js');
@@ -130,6 +140,7 @@ async function foundJson(
       carried: carried.map((one) => ({ ...one })),
       failures: failuresJson(failures),
       captures: capturesJson(captures),
+      partial_answers: partial.map((one) => ({ ...one })),
     };
   }
   if (found.kind !== 'object') return { ...found };
@@ -142,8 +153,7 @@ async function foundJson(
 async function foundText(
   found: Found,
   carried: readonly CarriedFrom[],
-  failures: readonly ExplainedFailure[],
-  captures: readonly ShownCapture[],
+  explained: Explained,
 ): Promise<string> {
   switch (found.kind) {
     case 'entry':
@@ -151,7 +161,7 @@ async function foundText(
         '\n',
       );
     case 'slot':
-      return slotText(found, carried, failures, captures);
+      return slotText(found, carried, explained);
     case 'object':
       return objectText(found);
   }
@@ -160,8 +170,7 @@ async function foundText(
 async function slotText(
   found: Extract<Found, { kind: 'slot' }>,
   carried: readonly CarriedFrom[],
-  failures: readonly ExplainedFailure[],
-  captures: readonly ShownCapture[],
+  { failures, captures, partial }: Explained,
 ): Promise<string> {
   const { capturesText } = await import('./show-captures.js');
   const { failuresText } = await import('./show-failures.js');
@@ -187,7 +196,8 @@ async function slotText(
   ]);
   const history =
     rows.length === 0 ? 'No attempt was started yet.' : renderTable(['entry', 'time', 'type', 'what'], rows);
-  const told = [...failuresText(failures), ...capturesText(captures)].map(printable);
+  const { partialText } = await import('./show-partial.js');
+  const told = [...failuresText(failures), ...capturesText(captures), ...partialText(partial)].map(printable);
   return [head, history, ...told, ...(found.masked ? [NOTE] : [])].join('\n\n');
 }
 

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { command as bind } from '../../src/commands/bind.js';
 import { command as check } from '../../src/commands/check.js';
 import type { CommandDefinition } from '../../src/commands/command.js';
+import { command as freeze } from '../../src/commands/freeze.js';
 import { command as plan } from '../../src/commands/plan.js';
 import { command as verify } from '../../src/commands/verify.js';
 import { STARTER_PROTOCOL } from '../../src/planning/starter.js';
@@ -55,6 +56,9 @@ test('check remarks on a condition that leaves reasoning out (B2); the starter s
   expect(await about()).not.toContain('reasoning');
   writeFileSync(join(folder, path), STARTER_PROTOCOL.replace(/^ +reasoning: .*\n/m, ''));
   expect(await about()).toContain('reasoning');
+  const frozen = await run(freeze, folder, [path]);
+  expect(frozen.text).toContain("leaves reasoning to the server's default; write reasoning: on or off");
+  expect(frozen.json).toMatchObject({ remarks: [{ about: 'reasoning' }] });
 });
 
 test('verify of a protocol names freeze, and is no refusal of the gate', async () => {

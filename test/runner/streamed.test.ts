@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import type { CommandContext } from '../../src/commands/command.js';
+import { command as show } from '../../src/commands/show.js';
 import { openBook } from '../../src/ledger/book.js';
 import { type Trial, trial } from './fixture.js';
 import { replaced, settled, story, twice, undetermined } from './story.js';
@@ -133,6 +135,7 @@ test('a server that says nothing, and one that falls silent, meet the time limit
   const silent = await trial({
     prompts: { slow: 'slow', stalls: 'stalls' },
     stream: true,
+    blinding: 'none',
     limits: 'request_s: 0.5, queue_wait_s: 3, response_bytes: 1000000',
   });
   await silent.run({ workers: 2 });
@@ -142,8 +145,34 @@ test('a server that says nothing, and one that falls silent, meet the time limit
     result.kind === 'failure' ? result.signals.first_token : null,
   );
   expect(tokens.sort()).toEqual([false, true]);
+  const started = (await silent.of('attempt.started')).find(({ key }) => key.task === 'stalls');
+  const shown = await show.run([started?.attempt ?? ''], {}, contextOf(silent.root));
+  expect(shown.text).toContain(`Attempt ${started?.attempt.slice(0, 8)} had said, when it failed:\n7`);
+  expect(shown.json).toMatchObject({ partial_answers: [{ attempt: started?.attempt, text: '7' }] });
   expect(await silent.findings()).toEqual([]);
 });
+
+test('what had come is masked with everything else before unblinding (law 8)', async () => {
+  const cut = await firstStage('cut-after');
+  const { text, json } = await show.run([cut?.attempt ?? ''], {}, contextOf(plan.root));
+  expect(text).toContain('Outcomes are masked');
+  expect(text).not.toContain('7 is');
+  expect(json).toMatchObject({ partial_answers: [] });
+});
+
+function contextOf(root: string): CommandContext {
+  const { signal } = new AbortController();
+  const progress = () => undefined;
+  return {
+    root,
+    json: false,
+    terminal: false,
+    progress,
+    signal,
+    force: signal,
+    now: () => new Date().toISOString(),
+  };
+}
 
 async function firstStage(mode: string) {
   const started = (await plan.of('attempt.started')).find(({ key }) => key.task === `t-${mode}`);

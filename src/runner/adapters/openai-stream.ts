@@ -58,6 +58,11 @@ export class StreamReader {
     return this.#firstToken;
   }
 
+  /** What has come of the answer, whatever becomes of it. */
+  get text(): string {
+    return this.#content.join('');
+  }
+
   /** Takes a further piece of the stream. @returns whether the stop rule has fired */
   feed(piece: Buffer): boolean {
     if (this.#isOver) return this.#stoppedAt !== null;
@@ -84,7 +89,7 @@ export class StreamReader {
   #answer(body: Buffer): AnswerReading {
     if (this.#fault !== null) return this.#fault;
     if (this.#events === 0) return plainRefusal(body, this.#question);
-    const text = this.#content.join('');
+    const { text } = this;
     if (this.#stoppedAt !== null) return { ok: true, text, finishReason: LOOP_STOP, usage: null };
     const finishReason = this.#finishReason;
     if (finishReason === null) return refuse('stream_cut', 'the stream ends without a finish reason');
