@@ -28,7 +28,9 @@ export interface ModelServer {
 
 interface Answer {
   readonly status: number;
+  /** For a stream, its events. */
   readonly body: unknown;
+  readonly isStream?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -39,7 +41,7 @@ interface Route {
   readonly handle: Handler;
 }
 
-/** An OpenAI-compatible server for one model: the endpoints that a client of vLLM calls, without streaming. */
+/** An OpenAI-compatible server for one model: the endpoints that a client of vLLM calls. */
 export function createModelServer(served: Served): ModelServer {
   const routes = routesOf(served);
   const server = createServer((request, response) => {
@@ -64,17 +66,13 @@ function routesOf({ name, root, loaded }: Served): Routes {
   let spoiled = 0;
 
   const completion =
-    (
-      parse: (body: unknown, loaded: Loaded) => ParsedRequest,
-      shape: (text: string) => object,
-      kind: Kind,
-    ): Handler =>
+    (parse: (body: unknown, loaded: Loaded) => ParsedRequest, kind: Kind): Handler =>
     (body) => {
       if (spoiled > 0) {
         spoiled--;
         return { status: 200, body: { error: { message: 'drill: no completion', type: 'server_error' } } };
       }
-      const { model, job } = parse(body, loaded);
+      const { model, job, stream, includeUsage } = parse(body, loaded);
       if (model !== undefined && model !== name) {
         throw new RequestError(
           404,
@@ -83,21 +81,31 @@ function routesOf({ name, root, loaded }: Served): Routes {
         );
       }
       const { text, finish, tokens } = complete(loaded, job);
-      return {
-        status: 200,
-        body: {
-          id: `${kind.prefix}-${randomUUID()}`,
-          object: kind.object,
-          created: Math.floor(Date.now() / 1000),
-          model: name,
-          choices: [{ index: 0, ...shape(text), logprobs: null, finish_reason: finish }],
-          usage: {
-            prompt_tokens: job.prompt.length,
-            completion_tokens: tokens,
-            total_tokens: job.prompt.length + tokens,
-          },
-        },
+      const frame = {
+        id: `${kind.prefix}-${randomUUID()}`,
+        object: stream ? kind.chunk : kind.object,
+        created: Math.floor(Date.now() / 1000),
+        model: name,
       };
+      const usage = {
+        prompt_tokens: job.prompt.length,
+        completion_tokens: tokens,
+        total_tokens: job.prompt.length + tokens,
+      };
+      const choices = (part: object, finish_reason: string | null) => [
+        { index: 0, ...part, logprobs: null, finish_reason },
+      ];
+      if (!stream)
+        return { status: 200, body: { ...frame, choices: choices(kind.whole(text), finish), usage } };
+      // A character is a token.
+      const parts = [...text].map((character) => kind.part(character));
+      const events = [
+        ...parts.map((part) => ({ ...frame, choices: choices(part, null) })),
+        { ...frame, choices: choices(kind.part(''), finish) },
+        ...(includeUsage ? [{ ...frame, choices: [], usage }] : []),
+        '[DONE]',
+      ];
+      return { status: 200, body: events, isStream: true };
     };
 
   const get = (body: () => unknown): Route => ({
@@ -121,10 +129,10 @@ function routesOf({ name, root, loaded }: Served): Routes {
       '/v1/chat/completions',
       {
         method: 'POST',
-        handle: completion(parseChat, (content) => ({ message: { role: 'assistant', content } }), CHAT),
+        handle: completion(parseChat, CHAT),
       },
     ],
-    ['/v1/completions', { method: 'POST', handle: completion(parseCompletion, (text) => ({ text }), TEXT) }],
+    ['/v1/completions', { method: 'POST', handle: completion(parseCompletion, TEXT) }],
   ]);
   return {
     paths,
@@ -137,10 +145,27 @@ function routesOf({ name, root, loaded }: Served): Routes {
 interface Kind {
   readonly prefix: string;
   readonly object: string;
+  /** `object` of a chunk of a stream. */
+  readonly chunk: string;
+  /** The choice of a whole answer, and of a chunk. */
+  readonly whole: (text: string) => object;
+  readonly part: (text: string) => object;
 }
 
-const CHAT: Kind = { prefix: 'chatcmpl', object: 'chat.completion' };
-const TEXT: Kind = { prefix: 'cmpl', object: 'text_completion' };
+const CHAT: Kind = {
+  prefix: 'chatcmpl',
+  object: 'chat.completion',
+  chunk: 'chat.completion.chunk',
+  whole: (content) => ({ message: { role: 'assistant', content } }),
+  part: (content) => ({ delta: { role: 'assistant', content } }),
+};
+const TEXT: Kind = {
+  prefix: 'cmpl',
+  object: 'text_completion',
+  chunk: 'text_completion',
+  whole: (text) => ({ text }),
+  part: (text) => ({ text }),
+};
 
 async function answer(routes: Routes, request: IncomingMessage): Promise<Answer> {
   // Read before anything is refused: a body left unread would be taken for the next request of the connection, or reset
@@ -189,7 +214,15 @@ function toAnswer(cause: unknown): Answer {
   return { status: 500, body: { error: { message: 'internal error', type: 'server_error', code: null } } };
 }
 
-function send(response: ServerResponse, { status, body, headers }: Answer): void {
+function send(response: ServerResponse, { status, body, headers, isStream }: Answer): void {
+  if (isStream === true) {
+    response.writeHead(status, { 'content-type': 'text/event-stream', ...headers });
+    for (const event of body as readonly unknown[]) {
+      response.write(`data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`);
+    }
+    response.end();
+    return;
+  }
   const bytes = Buffer.from(JSON.stringify(body));
   response.writeHead(status, {
     'content-type': 'application/json',

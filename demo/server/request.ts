@@ -29,6 +29,8 @@ const fields = {
   max_tokens: z.int().positive().nullish(),
   max_completion_tokens: z.int().positive().nullish(),
   stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(4)]).nullish(),
+  stream: z.boolean().nullish(),
+  stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
 };
 
 const textPart = z.object({ type: z.literal('text'), text: z.string() });
@@ -45,7 +47,6 @@ const completionSchema = z.object({ ...fields, prompt: z.string() });
  */
 const UNSUPPORTED: Readonly<Record<string, readonly unknown[]>> = {
   n: [1],
-  stream: [false],
   logprobs: [false],
   best_of: [1],
   echo: [false],
@@ -60,6 +61,9 @@ const UNSUPPORTED: Readonly<Record<string, readonly unknown[]>> = {
 export interface ParsedRequest {
   readonly model: string | undefined;
   readonly job: Job;
+  readonly stream: boolean;
+  /** Whether a stream ends with a chunk that says what it cost. */
+  readonly includeUsage: boolean;
 }
 
 /**
@@ -134,6 +138,8 @@ function toJob(request: Fields, prompt: string, { tokenizer, model, defaults }: 
   const stop = request.stop ?? [];
   return {
     model: request.model ?? undefined,
+    stream: request.stream ?? false,
+    includeUsage: request.stream_options?.include_usage ?? false,
     job: {
       prompt: encoded.ids,
       sampling: {

@@ -13,6 +13,7 @@ import { Sequence } from '../../demo/server/model.js';
 import { fromHalf, parseSafetensors } from '../../demo/server/safetensors.js';
 import { distribution, draw, type Sampling, seeded } from '../../demo/server/sampler.js';
 import { CharTokenizer } from '../../demo/server/tokenizer.js';
+import { readResponse } from '../../src/runner/adapters/openai-stream.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const MODELS = join(ROOT, 'demo/models');
@@ -739,7 +740,6 @@ describe('server', () => {
 
   test.each<[string, object, string | null]>([
     ['n 2', { n: 2 }, 'unsupported_value'],
-    ['stream', { stream: true }, 'unsupported_value'],
     ['logprobs', { logprobs: true }, 'unsupported_value'],
     ['a penalty', { repetition_penalty: 1.1 }, 'unsupported_value'],
     ['a negative temperature', { temperature: -1 }, 'invalid_value'],
@@ -768,6 +768,32 @@ describe('server', () => {
     const fields = { n: 1, stream: false, logprobs: false, frequency_penalty: 0, seed: null, top_p: null };
     expect((await chat(prompt, { ...fields, temperature: 0 })).text).toBe(answer);
   });
+
+  test.each(['chat', 'completions'] as const)(
+    '%s: a stream says the same, with its cost in the last chunk',
+    async (endpoint) => {
+      const { prompt, answer } = taskNear(1);
+      const path = endpoint === 'chat' ? '/v1/chat/completions' : '/v1/completions';
+      const asked = endpoint === 'chat' ? { messages: [{ role: 'user', content: prompt }] } : { prompt };
+      const fields = { temperature: 0, stream: true, stream_options: { include_usage: true } };
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+        method: 'POST',
+        body: JSON.stringify({ ...asked, ...fields }),
+      });
+      const body = Buffer.from(await response.arrayBuffer());
+      const [{ model = '' } = {}] = [...body.toString().matchAll(/^data: (\{.*)$/gm)].map(
+        ([, chunk]) => JSON.parse(chunk ?? '') as { model?: string },
+      );
+      const question = { endpoint, model, stream: true, loopStop: null, settings: {} };
+      expect(readResponse(body, question).answer).toEqual({
+        ok: true,
+        text: answer,
+        finishReason: 'stop',
+        usage: { prompt_tokens: prompt.length, completion_tokens: answer.length + 1 },
+      });
+      expect(body.toString()).toMatch(/data: \[DONE\]\n\n$/);
+    },
+  );
 
   test('messages that hold no prompt are refused with 400', async () => {
     for (const messages of [
