@@ -90,7 +90,14 @@ async function bareRate(folder: string): Promise<number> {
 }
 
 function run(args: readonly string[], cwd: string): Promise<void> {
-  const child = spawn('node', args, { cwd, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn('node', args, {
+    cwd,
+    // What a command is given.
+    env: { PATH, HOME },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
   child.stdout.resume();
   child.stderr.resume();
   return new Promise((resolve, reject) => {
