@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { readProtocol } from '../../src/protocol/read.js';
 import { protocolText } from '../runner/fixture.js';
@@ -25,6 +26,14 @@ describe('a plan with a harbor runner', () => {
   test('is read', () => {
     const { protocol } = readProtocol(Buffer.from(TEXT), 'plan.yaml');
     expect(protocol.runner.adapter).toBe('harbor');
+  });
+
+  test('as the guide shows it is read', () => {
+    const guide = readFileSync(new URL('../../docs/guide.md', import.meta.url), 'utf8');
+    const block = /```yaml\n(runner:\n {2}adapter: harbor\n[\s\S]*?)```/.exec(guide)?.[1] ?? '';
+    const text = TEXT.replace(/runner: \n[\s\S]*?(?=attempts:)/, block);
+    const { runner } = readProtocol(Buffer.from(text), 'plan.yaml').protocol;
+    expect(runner).toMatchObject({ adapter: 'harbor', trial: { wall_s: 10800 } });
   });
 
   test.each([
