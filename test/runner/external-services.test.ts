@@ -3,7 +3,10 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
+import { manifestText, weightsJson } from '../../src/commands/manifest-output.js';
 import { openBook } from '../../src/ledger/book.js';
+import { planRemarks } from '../../src/planning/remarks.js';
+import { operatorsWord } from '../../src/protocol/operators-word.js';
 import { OPERATORS_WORD } from '../../src/protocol/schema.js';
 import { buildReport } from '../../src/report/build.js';
 import { bookInput } from '../../src/report/input.js';
@@ -87,6 +90,20 @@ test('an external service is used, no process is claimed, and every report and a
   ]) {
     expect(form.replace(/\s+/g, ' ').replaceAll('\\', '')).toContain(said);
   }
+});
+
+test('check, freeze and status say whose word the weights rest on', async () => {
+  const { stored } = await trial({
+    prompts: tasks(1),
+    external: { origin: 'http://127.0.0.1:8000', accepted: OPERATORS_WORD },
+  });
+  const { protocol } = stored.manifest;
+  const said = operatorsWord(protocol);
+  expect(said).toContain("rests on the operator's word");
+  const collisions = { cells: 0, basis: 'counted', repeated: 0, repeatedInTask: 0 } as never;
+  expect(planRemarks(protocol, collisions)).toContainEqual({ about: 'external-service', message: said });
+  expect(manifestText('frozen', stored).replace(/\s+/g, ' ')).toContain(`weights ${said}`);
+  expect(weightsJson(protocol)).toEqual({ weights: said });
 });
 
 test('a protocol that does not say the sentence is refused', async () => {
