@@ -856,6 +856,7 @@ _RUNNERS = {
 _GRADERS = {
     "exact": members({"kind": one_of("exact"), "answer": text(1)}),
     "integer": members({"kind": one_of("integer"), "answer": text(1)}),
+    "boxed": members({"kind": one_of("boxed"), "answer": text(1), "compare": one_of("exact", "integer")}),
     "report": members(
         {"kind": one_of("report"), "reward": members({"min": number(), "max": number()})},
         {"expected_tests": text(1), "report_schema": _PATH},
@@ -1507,9 +1508,10 @@ def _needed_fields(condition, runner):
     for template in [prompt["user"]] + ([prompt["system"]] if "system" in prompt else []):
         names = [content for kind, content in parse_template(template) if kind == "field"]
         needed += [(name, lambda value: value is not None) for name in names]
-    if grader["kind"] == "exact":
+    comparison = grader.get("compare", grader["kind"])
+    if comparison == "exact":
         needed.append((grader["answer"], lambda value: reference_text(value) not in (None, "")))
-    elif grader["kind"] == "integer":
+    elif comparison == "integer":
         needed.append((grader["answer"], lambda value: _WHOLE_NUMBER.fullmatch(reference_text(value) or "")))
     elif "expected_tests" in grader:
         needed.append((grader["expected_tests"], _is_test_list))
@@ -3053,29 +3055,53 @@ def first_units(value, count=200):
 
 
 def grade(grader, task, reference, candidate, candidate_digest):
-    """Report and value of the graders `exact` and `integer`."""
+    """Report and value of the graders `exact`, `integer` and `boxed`."""
     answer = candidate.decode("utf-8", "replace").strip(_TRIMMED)
-    expected = reference_text(reference)
-    extracted = answer or None
-    if grader["kind"] == "integer":
-        extracted, expected = _integer_form(answer), _integer_form(expected)
-    if not answer:
+    outcome, extracted = None, None
+    if answer and grader["kind"] == "boxed":
+        outcome, answer = last_boxed(answer)
+    if outcome is None and not answer:
         outcome = "empty"
-    elif extracted is None:
-        outcome = "not_an_integer"
-    else:
-        outcome = "correct" if extracted == expected else "wrong"
+    if outcome is None:
+        extracted, expected = answer, reference_text(reference)
+        if grader.get("compare", grader["kind"]) == "integer":
+            extracted, expected = _integer_form(answer), _integer_form(expected)
+        if extracted is None:
+            outcome = "not_an_integer"
+        else:
+            outcome = "correct" if extracted == expected else "wrong"
     value = 1 if outcome == "correct" else 0
     report = {
         "task": task,
         "candidate": candidate_digest,
         "tests": {"answer": "pass" if value else "fail"},
         "reward": value,
-        "grader": {"kind": grader["kind"], "answer": grader["answer"]},
+        "grader": grader,
         "extracted": None if extracted is None else first_units(extracted),
         "outcome": outcome,
     }
     return canonical_json(report), value
+
+
+def last_boxed(answer):
+    """Nothing and what stands in the last box, or why there is none."""
+    opening = "\\boxed{"
+    start = answer.rfind(opening)
+    if start < 0:
+        return "no_box", ""
+    start += len(opening)
+    depth, at = 1, start
+    while at < len(answer):
+        if answer[at] == "\\":
+            at += 1
+        elif answer[at] == "{":
+            depth += 1
+        elif answer[at] == "}":
+            depth -= 1
+            if depth == 0:
+                return None, answer[start:at].strip(_TRIMMED)
+        at += 1
+    return "incomplete_box", ""
 
 
 def _integer_form(answer):

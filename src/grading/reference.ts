@@ -11,7 +11,7 @@ import { canonicalInteger } from './integer.js';
  * @throws {BoundbookError} TASKS_INVALID naming the field.
  */
 export function referenceAnswer(
-  grader: Extract<Grader, { kind: 'exact' | 'integer' }>,
+  grader: Extract<Grader, { kind: 'exact' | 'integer' | 'boxed' }>,
   fields: JsonObject,
 ): string {
   const value = field(fields, grader.answer);
@@ -19,7 +19,7 @@ export function referenceAnswer(
   if (typeof text !== 'string') {
     return refuse(grader.answer, `holds no reference answer but ${kindOf(value)}`);
   }
-  if (grader.kind === 'integer') {
+  if ((grader.kind === 'boxed' ? grader.compare : grader.kind) === 'integer') {
     return (
       canonicalInteger(text) ?? refuse(grader.answer, `${JSON.stringify(text.slice(0, 80))} is no integer`)
     );

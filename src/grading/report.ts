@@ -35,7 +35,7 @@ export function answerReport(
     candidate,
     tests: { answer: value === 1 ? 'pass' : 'fail' },
     reward: value,
-    grader: { kind: grader.kind, answer: grader.answer },
+    grader: { ...grader },
     extracted: extracted === null ? null : extracted.slice(0, EXTRACT_LIMIT).toWellFormed(),
     outcome,
   });

@@ -73,6 +73,13 @@ const grader = z.discriminatedUnion('kind', [
     answer: z.string().min(1).describe('the task field that holds the reference answer'),
   }),
   z.strictObject({
+    kind: z
+      .literal('boxed')
+      .describe('what stands in the last \\boxed{…}; one that is not closed is no answer'),
+    answer: z.string().min(1).describe('the task field that holds the reference answer'),
+    compare: z.enum(['exact', 'integer']).describe('how both are compared'),
+  }),
+  z.strictObject({
     kind: z.literal('report').describe("the grade command's report decides"),
     expected_tests: z.string().min(1).optional().describe('the task field that lists the expected tests'),
     reward: rewardRange,

@@ -79,6 +79,8 @@ function graderDemand(condition: Condition, use: string): readonly FieldDemand[]
       return [{ field: grader.answer, demand: isReference, use }];
     case 'integer':
       return [{ field: grader.answer, demand: isInteger, use }];
+    case 'boxed':
+      return [{ field: grader.answer, demand: grader.compare === 'integer' ? isInteger : isReference, use }];
     case 'report':
       return grader.expected_tests === undefined
         ? []
