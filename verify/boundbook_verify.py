@@ -2649,6 +2649,31 @@ _ENTRY_FORMS = {
         note=nullable(text(0, 16384)),
         timestamps=list_of(DIGEST, 0, 100),
     ),
+    "regrading.opened": _entry(
+        "regrading.opened",
+        regrading=HEX32,
+        grader=DIGEST,
+        conditions=list_of(text(), 1, 1000),
+        reason=text(1, 4000),
+        slots=members({"count": integer(1), "digest": DIGEST}),
+    ),
+    "regrading.recorded": _entry(
+        "regrading.recorded",
+        regrading=HEX32,
+        slot=HEX32,
+        candidate=DIGEST,
+        before=members({"value": number(), "report": DIGEST}),
+        result=by_member(
+            "kind",
+            {
+                "graded": members({"kind": one_of("graded"), "value": number(), "report": DIGEST}),
+                "truncated": members({"kind": one_of("truncated")}),
+            },
+        ),
+    ),
+    "regrading.closed": _entry(
+        "regrading.closed", regrading=HEX32, changed=integer(0), same=integer(0), truncated=integer(0)
+    ),
     "session.alive": _entry("session.alive", session=HEX32),
     "account.recorded": _entry(
         "account.recorded",
@@ -2715,6 +2740,10 @@ def mentioned_objects(entry):
         found = [objects[name] for name in _in_utf16_order(objects)] + [result.get("candidate"), result.get("report")]
     elif kind == "slot.settled":
         found = [entry["basis"].get("report")]
+    elif kind == "regrading.opened":
+        found = [entry["grader"]]
+    elif kind == "regrading.recorded":
+        found = [entry["before"]["report"], entry["candidate"], entry["result"].get("report")]
     elif kind == "account.recorded":
         found = [entry["object"]]
     elif kind == "checkpoint":
@@ -3760,6 +3789,22 @@ class Evidence:
         require(digest_of(report) == result["report"], "grading the candidate gives another report", "REPORT_DIFFERS")
         require(value == result["value"], "grading the candidate gives another value", "VALUE_DIFFERS")
 
+    def check_regrade(self, grader, is_cut, entry, key):
+        """Grades a candidate with a corrected grader (docs/formats/evidence.md)."""
+        candidate, fields = self._bytes(entry["candidate"], "a candidate"), self._fields(key)
+        if candidate is None or fields is None:
+            return
+        usable = reference_text(fields.get(grader["answer"]))
+        comparison = grader.get("compare", grader["kind"])
+        usable = usable and (comparison == "exact" or _WHOLE_NUMBER.fullmatch(usable))
+        require(usable, "the reference is none of this grader", "REGRADING_DIFFERS")
+        report, value = grade(grader, key["task"], fields[grader["answer"]], candidate, entry["candidate"])
+        result = {"kind": "graded", "value": value, "report": digest_of(report)}
+        is_whole = grader["kind"] == "boxed" and parse_json(report)["extracted"] is not None
+        if is_cut and not is_whole:
+            result = {"kind": "truncated"}
+        require(_is_same(result, entry["result"]), "grading the candidate again gives another result", "REGRADING_DIFFERS")
+
     def _expected_tests(self, key, grader):
         """(known, list or None): the tests that a report has to cover."""
         if "expected_tests" not in grader:
@@ -4126,6 +4171,11 @@ class Services:
 # ---------------------------------------------------------------------------------------------------------------
 
 
+def _count_and_digest(slots):
+    """Of slot ids, ascending."""
+    return {"count": len(slots), "digest": digest_of("".join(one + "\n" for one in slots).encode("ascii"))}
+
+
 _SACCT_HEADER = "JobIDRaw|ElapsedRaw|AllocTRES"
 _SACCT_COUNT = re.compile("(?:0|[1-9][0-9]{0,9})")
 
@@ -4332,6 +4382,9 @@ class LedgerAudit:
         self._round = None
         self._rounds = set()
         self._jobs = set()
+        self._cut = set()
+        self._regrading = self._grader = None
+        self.regradings = []
         self._handlers = {
             "ledger.opened": self._ledger_opened,
             "slot.carried": self._slot_carried,
@@ -4349,6 +4402,9 @@ class LedgerAudit:
             "attribution.recorded": self._attribution_recorded,
             "slot.settled": self._slot_settled,
             "slot.unresolved": self._slot_unresolved,
+            "regrading.opened": self._regrading_opened,
+            "regrading.recorded": self._regrading_recorded,
+            "regrading.closed": self._regrading_closed,
             "session.alive": self._session_alive,
             "account.recorded": self._account_recorded,
             "run.paused": self._run_paused,
@@ -4537,6 +4593,87 @@ class LedgerAudit:
     def _session_alive(self, entry):
         self._session(entry, True)
 
+    def _regradable(self, conditions):
+        """Ids of the slots that a report of these conditions settled, ascending."""
+        arms = {arm for arm, one in self.protocol["arms"].items() if one["condition"] in conditions}
+        settled = (raw.hex() for raw, slot in self.slots.items() if self._settled_by_report(slot, arms))
+        return sorted(settled)
+
+    @staticmethod
+    def _settled_by_report(slot, arms):
+        own = slot.carried_from is None and slot.row[1] in arms
+        return own and slot.state == "settled" and slot.by == "report"
+
+    def _regrading_opened(self, entry):
+        conditions = entry["conditions"]
+        require(self._regrading is None, "another regrading is not closed")
+        require(all(entry["regrading"] != one["regrading"] for one in self.regradings), "it was opened before")
+        known = set(conditions) <= set(self.protocol["conditions"]) and len(set(conditions)) == len(conditions)
+        require(known, "not conditions of the protocol, each once")
+        if self.plan is not None:
+            require(_count_and_digest(self._regradable(conditions)) == entry["slots"], "not all slots that were settled")
+        self._regrading = entry
+        names = ("regrading", "time", "reason", "grader", "conditions")
+        self.regradings.append(
+            {
+                **{name: entry[name] for name in names},
+                "entry": self.size,
+                "outputs": entry["slots"]["count"],
+                "closed": False,
+                "after_unblinding": self.unblinded is not None,
+                "same": 0,
+                "changed": [],
+                "truncated": [],
+            }
+        )
+        self._regraded = set()
+        self._grader = self._read_grader(entry["grader"])
+
+    def _read_grader(self, digest):
+        data = self.pack.read(digest)
+        if data is None:
+            return None
+        try:
+            grader = parse_json(data)
+        except Refusal:
+            grader = None
+        fits = type(grader) is dict and by_member("kind", _GRADERS)(grader) is None and grader["kind"] != "report"
+        require(fits, "the object is no grader that reads an answer", "REGRADING_DIFFERS")
+        return grader
+
+    def _regrading_recorded(self, entry):
+        before, result, name = entry["before"], entry["result"], entry["slot"]
+        require(self._regrading is not None and self._regrading["regrading"] == entry["regrading"], "it is not open")
+        require(name not in self._regraded, "the slot was regraded before")
+        if self.plan is None:
+            return
+        conditions = self._regrading["conditions"]
+        arms = {arm for arm, one in self.protocol["arms"].items() if one["condition"] in conditions}
+        slot = self.slots.get(bytes.fromhex(name))
+        require(slot is not None and self._settled_by_report(slot, arms), "no report settled the slot")
+        require((slot.report, slot.value) == (before["report"], before["value"]), "not what the slot settled on")
+        self._regraded.add(name)
+        report, key = self.regradings[-1], self.key_of(slot)
+        if result["kind"] == "truncated":
+            report["truncated"].append(key)
+        elif result["value"] == before["value"]:
+            report["same"] += 1
+        else:
+            report["changed"].append({**key, "before": before["value"], "after": result["value"]})
+        require(slot.candidate == entry["candidate"], "not the candidate of the slot", "REGRADING_DIFFERS")
+        if self._grader is not None:
+            self.evidence.check_regrade(self._grader, name in self._cut, entry, key)
+
+    def _regrading_closed(self, entry):
+        require(self._regrading is not None and self._regrading["regrading"] == entry["regrading"], "it is not open")
+        opened, report, self._regrading = self._regrading, self.regradings[-1], None
+        if self.plan is None:
+            return
+        require(_count_and_digest(sorted(self._regraded)) == opened["slots"], "not all of its slots were recorded")
+        counts = (len(report["changed"]), report["same"], len(report["truncated"]))
+        require(counts == (entry["changed"], entry["same"], entry["truncated"]), "not the counts of what was recorded")
+        report["closed"] = True
+
     def _account_recorded(self, entry):
         require(entry["job"] in self._jobs, "no session ran in that job")
         data = self.pack.read(entry["object"])
@@ -4670,6 +4807,8 @@ class LedgerAudit:
             slot.state, slot.report, slot.value = "reported", result["report"], result["value"]
         elif result["kind"] == "candidate":
             slot.state, slot.candidate = "grading", result["candidate"]
+            if entry["finish_reason"] in ("length", "loop_stop"):
+                self._cut.add(entry["slot"])
             self.tally.finish(slot, entry["finish_reason"])
         else:
             slot.state, slot.stage, slot.signals = "failed", stage, result["signals"]
@@ -5488,6 +5627,7 @@ class ReportBuilder:
             "failures": self._failures() if shown else None,
             "truncation": self._truncation() if shown else None,
             "costs": anything,
+            **self._regradings(shown),
             "noted": list(audit.noted),
             "deviations": anything,
             "notes": _PROSES,
@@ -5495,6 +5635,11 @@ class ReportBuilder:
             "caveats": _with_prose(audit.services.caveats()),
             "not_checked": _PROSES,
         }
+
+    def _regradings(self, shown):
+        hidden = {} if shown else dict.fromkeys(("same", "changed", "truncated"))
+        found = [{**one, **hidden} for one in self._audit.regradings]
+        return {"regradings": found} if found else {}
 
     def _carried(self):
         carries = self._audit.opened["carries"]

@@ -56,6 +56,10 @@ export const FINDINGS = {
   AMENDMENT_DIFFERS: { clause: 'P22', title: 'an amendment that its two plans do not agree on' },
   WORK_ORPHAN: { clause: 'law 2', title: 'a work folder without an attempt' },
   ACCOUNT_DIFFERS: { clause: 'P21', title: "a recorded account is not what the scheduler's words say" },
+  REGRADING_DIFFERS: {
+    clause: 'B6',
+    title: 'grading an output again gives something else than was recorded',
+  },
   DEVIATION_OMITTED: {
     clause: 'B9',
     title: 'a deviation noted under the superseded plan is not noted again',

@@ -22,6 +22,7 @@ import { HeadCheck, type KnownHead } from './head.js';
 import { HostEventCheck } from './host-events.js';
 import type { ObjectShelf } from './objects.js';
 import { checkOpening, rebuildPlan, type SchemaShelf } from './plan.js';
+import { RegradingCheck } from './regrading-evidence.js';
 import type { LedgerSource, RowSource } from './row-source.js';
 import { ServiceEvidence } from './service-evidence.js';
 import { checkSession } from './sessions.js';
@@ -115,6 +116,7 @@ class Replay {
   #tasks: TaskSets | null = null;
   #slots: SlotEvidence | null = null;
   #evidence: EvidenceCheck | null = null;
+  #regradings: RegradingCheck | null = null;
   #services: { readonly evidence: ServiceEvidence; readonly trail: ServiceTrail } | null = null;
   #bare: readonly string[] = [];
   #identity: LedgerIdentity | null = null;
@@ -206,6 +208,7 @@ class Replay {
     if (entry.type === 'account.recorded') checkAccount(entry, shelf, findings);
     if (entry.type === 'deviation.noted') checkDeviation(entry, this.#fold.context, findings);
     this.#slots?.check(entry);
+    this.#regradings?.check(entry);
     this.#services?.evidence.check(entry);
     this.#services?.trail.take(entry);
     if (entry.type === 'amended' && this.#fold.amended === null) this.#setting.onAmended?.(this.#fold);
@@ -257,6 +260,13 @@ class Replay {
       evidence: new ServiceEvidence({ protocol, shelf, findings, unchecked }),
       trail: new ServiceTrail(protocol),
     };
+    this.#regradings = new RegradingCheck({
+      fold: this.#fold,
+      tasks: plan.tasks,
+      shelf,
+      findings,
+      unchecked,
+    });
     this.#slots = new SlotEvidence(protocol, plan.tasks, this.#fold, this.#evidence, findings);
   }
 }

@@ -9,6 +9,7 @@ const ROLES: Readonly<Record<ObjectRole, string>> = {
   answer: 'answers, reports and outputs',
   timestamp: 'time-stamp tokens',
   account: 'accounts of a scheduler',
+  grader: 'corrected graders',
 };
 
 /**

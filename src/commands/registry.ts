@@ -11,6 +11,7 @@ import { command as init } from './init.js';
 import { command as keygen } from './keygen.js';
 import { command as note } from './note.js';
 import { command as plan } from './plan.js';
+import { command as regrade } from './regrade.js';
 import { command as report } from './report.js';
 import { command as run } from './run.js';
 import { command as schema } from './schema.js';
@@ -40,6 +41,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   show,
   note,
   adjudicate,
+  regrade,
   unblind,
   report,
   sign,

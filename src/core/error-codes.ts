@@ -69,6 +69,8 @@ export const ERROR_CODES = {
     title: 'a folder that is no git repository, or a commit that it does not have',
   },
   ACCOUNT_INVALID: { exit: 2, title: "a scheduler's account that is not in the form that is read" },
+  GRADER_INVALID: { exit: 2, title: 'a file that holds no grader that can regrade' },
+  REGRADE_REFUSED: { exit: 2, title: 'outputs that cannot be graded again' },
   CLAIM_INVALID: { exit: 2, title: 'a PRML claim that has not the declared form' },
   CLAIM_UNSUPPORTED: { exit: 2, title: 'a decision that a PRML claim cannot state' },
 

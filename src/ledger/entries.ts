@@ -302,6 +302,38 @@ const drafts = {
     gpus: z.int().min(0).describe('devices that were allocated'),
     object: digest.describe("the scheduler's own words"),
   }),
+  /** B6: outputs are graded again with a corrected grader, beside what they settled on. */
+  'regrading.opened': z.strictObject({
+    type: z.literal('regrading.opened'),
+    regrading: hex32,
+    grader: digest.describe('canonical JSON of the grader, as an object'),
+    conditions: z.array(z.string()).min(1).max(1000),
+    reason: z.string().min(1).max(4000),
+    slots: z.strictObject({
+      count: z.int().min(1),
+      digest: digest.describe(
+        'file digest of the ids of all slots that a report settled, ascending, one a line',
+      ),
+    }),
+  }),
+  'regrading.recorded': z.strictObject({
+    type: z.literal('regrading.recorded'),
+    regrading: hex32,
+    slot: hex32,
+    candidate: digest,
+    before: z.strictObject({ value: z.number(), report: digest }).describe('what the slot settled on'),
+    result: z.discriminatedUnion('kind', [
+      z.strictObject({ kind: z.literal('graded'), value: z.number(), report: digest }),
+      z.strictObject({ kind: z.literal('truncated') }),
+    ]),
+  }),
+  'regrading.closed': z.strictObject({
+    type: z.literal('regrading.closed'),
+    regrading: hex32,
+    changed: z.int().min(0),
+    same: z.int().min(0),
+    truncated: z.int().min(0),
+  }),
   /** The end of a session: why nothing more is started. */
   'run.paused': z.strictObject({
     type: z.literal('run.paused'),
@@ -424,6 +456,9 @@ export const entryDraftSchema = z.discriminatedUnion('type', [
   drafts['slot.unresolved'],
   drafts['session.alive'],
   drafts['account.recorded'],
+  drafts['regrading.opened'],
+  drafts['regrading.recorded'],
+  drafts['regrading.closed'],
   drafts['run.paused'],
   drafts.unblinded,
   drafts.checkpoint,

@@ -9,6 +9,7 @@ import { firstOpeningFault, type Restoration, reopeningFault, restorationOf } fr
 import type { LedgerIdentity } from './origin.js';
 import { type Costs, planCosts } from './plan-costs.js';
 import type { PlanContext } from './plan-index.js';
+import { RegradingBook, type RegradingSnapshot } from './regradings.js';
 import {
   canaryFault,
   farewellFault,
@@ -50,6 +51,7 @@ export interface FoldSnapshot {
   readonly sessions: SessionBookSnapshot;
   readonly services: ServiceMarksSnapshot;
   readonly accounts: readonly Account[];
+  readonly regradings: RegradingSnapshot;
   readonly checkpoints: CheckpointBookSnapshot;
   readonly adjudications: AdjudicationSnapshot;
   readonly attempts: Readonly<Record<AttemptKind, number>>;
@@ -80,6 +82,7 @@ export class LedgerFold {
   readonly sessions = new SessionBook();
   readonly services = new ServiceMarks();
   readonly accounts = new AccountBook();
+  readonly regradings = new RegradingBook();
   readonly checkpoints = new CheckpointBook();
   readonly adjudications = new AdjudicationBook();
   readonly #attempts: Record<AttemptKind, number> = { first: 0, replacement: 0, regrade: 0 };
@@ -109,6 +112,7 @@ export class LedgerFold {
       sessions: this.sessions.snapshot(),
       services: this.services.snapshot(),
       accounts: this.accounts.snapshot(),
+      regradings: this.regradings.snapshot(),
       checkpoints: this.checkpoints.snapshot(),
       adjudications: this.adjudications.snapshot(),
       attempts: this.#attempts,
@@ -133,6 +137,7 @@ export class LedgerFold {
     this.sessions.restore(state.sessions);
     this.services.restore(state.services);
     this.accounts.restore(state.accounts);
+    this.regradings.restore(state.regradings);
     this.checkpoints.restore(state.checkpoints);
     this.adjudications.restore(state.adjudications);
     Object.assign(this.#attempts, state.attempts);
@@ -286,6 +291,16 @@ export class LedgerFold {
         return this.sessions.alive(entry);
       case 'account.recorded':
         return this.accounts.take(entry, this.sessions);
+      case 'regrading.opened':
+        return this.regradings.begin(entry, {
+          slots: this.slots,
+          protocol: this.context.protocol,
+          unblinded: this.#unblinded !== null,
+        });
+      case 'regrading.recorded':
+        return this.regradings.record(entry, this.slots, this.context.protocol);
+      case 'regrading.closed':
+        return this.regradings.close(entry);
       case 'run.paused':
         return this.#pause(entry);
       case 'unblinded':

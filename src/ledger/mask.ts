@@ -15,6 +15,8 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
   const { seq, prev, time, type } = entry;
   if (type === 'attempt.started')
     return { ...asJson(entry), candidate: entry.candidate === null ? null : MASK };
+  if (entry.type === 'regrading.closed')
+    return { ...asJson(entry), changed: MASK, same: MASK, truncated: MASK };
   if (state === null || !('slot' in entry)) return asJson(entry);
   if (entry.type === 'slot.carried') return maskCarried(entry);
   if (bearsOutcome(entry, state)) {

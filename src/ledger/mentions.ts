@@ -10,7 +10,8 @@ export type ObjectRole =
   | 'request'
   | 'answer'
   | 'timestamp'
-  | 'account';
+  | 'account'
+  | 'grader';
 
 /** An object that an entry names. */
 export interface Mention {
@@ -61,6 +62,17 @@ export function mentionsOf(entry: Entry): readonly Mention[] {
       return entry.basis.kind === 'report'
         ? [{ digest: entry.basis.report, role: 'answer', pointer: '/basis/report' }]
         : [];
+    case 'regrading.opened':
+      return [{ digest: entry.grader, role: 'grader', pointer: '/grader' }];
+    case 'regrading.recorded': {
+      const mentions: Mention[] = [
+        { digest: entry.before.report, role: 'answer', pointer: '/before/report' },
+        { digest: entry.candidate, role: 'answer', pointer: '/candidate' },
+      ];
+      if (entry.result.kind === 'graded')
+        mentions.push({ digest: entry.result.report, role: 'answer', pointer: '/result/report' });
+      return mentions;
+    }
     case 'account.recorded':
       return [{ digest: entry.object, role: 'account', pointer: '/object' }];
     case 'checkpoint':

@@ -220,6 +220,22 @@ export class SlotBook {
     return (number) => closed[number] === 1;
   }
 
+  /** Slots of this ledger's own that a report settled, of some arms, in no particular order. */
+  *settledByReport(arms: ReadonlySet<string>): Generator<string> {
+    for (const slot of this.#settled.idsAfter(0)) {
+      const settled = this.#settled.get(slot);
+      if (
+        settled !== undefined &&
+        settled.report !== null &&
+        arms.has(this.#index.keyAt(settled.index)?.arm ?? '')
+      )
+        yield slot;
+    }
+    for (const [slot, { arm, state }] of this.#live) {
+      if (state.phase === 'settled' && state.basis.kind === 'report' && arms.has(arm)) yield slot;
+    }
+  }
+
   /** Slots that were started and are not closed: work to finish, or to recover. */
   *open(): Generator<OpenSlot> {
     for (const [slot, { index, state, rules, session }] of this.#live) {

@@ -63,7 +63,7 @@ const decoding = z.strictObject({
 
 const rewardRange = z.strictObject({ min: z.number(), max: z.number() });
 
-const grader = z.discriminatedUnion('kind', [
+export const graderSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('exact').describe('the answer equals the task field, after trimming white space'),
     answer: z.string().min(1).describe('the task field that holds the reference answer'),
@@ -111,7 +111,7 @@ const condition = z.strictObject({
     .describe(
       'sent as chat_template_kwargs.enable_thinking, which a template without such a flag ignores; absent: not sent',
     ),
-  grader,
+  grader: graderSchema,
   loop_stop: loopStop
     .optional()
     .describe(
@@ -489,7 +489,7 @@ export type Condition = Protocol['conditions'][string];
 export type Queue = Protocol['queues'][string];
 export type LoopStop = z.infer<typeof loopStop>;
 export type Decoding = Condition['decoding'];
-export type Grader = Condition['grader'];
+export type Grader = z.infer<typeof graderSchema>;
 export type Runner = Protocol['runner'];
 export type OpenaiRunner = z.infer<typeof openaiRunner>;
 export type ManagedService = z.infer<typeof managedService>;

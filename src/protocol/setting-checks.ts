@@ -124,7 +124,7 @@ function checkGrader(
     collector.add(
       [...path, 'kind'],
       `the grader ${JSON.stringify(grader.kind)} does not go with the adapter ${JSON.stringify(adapter)}`,
-      'The command adapter takes the grader "report", harbor "reward", openai "exact" or "integer".',
+      'The command adapter takes the grader "report", harbor "reward", openai "exact", "integer" or "boxed".',
     );
   }
   if ('reward' in grader) checkReward(grader.reward, [...path, 'reward'], collector);

@@ -1,17 +1,27 @@
 import { rewardRange } from '../grading/reference.js';
 import type { Protocol } from '../protocol/schema.js';
 import { trainingSeeds } from '../slots/plan.js';
+import type { SlotKey } from '../slots/slot.js';
 import { designCaveats, NOT_CHECKED, outcomeCaveats } from './caveats.js';
 import { Cells } from './cells.js';
 import { costsOf, sortedFailures, truncationOf } from './effort.js';
 import { intervalNotes } from './interval-worth.js';
 import { notesOf } from './notes.js';
 import { conditionOf, evaluationSeedsOf, type PlanView, queueOf, tasksOf } from './plan-view.js';
+import type { RegradingInput } from './regradings.js';
 import type { Incident, ReportInput } from './report-input.js';
 import { queueResults } from './results.js';
 import { type AmendmentKind, amendmentKind } from './revisions.js';
 import { serviceCaveats } from './service-caveats.js';
-import type { ArmDescription, Counts, Demotion, QueueCoverage, Report, Visibility } from './value.js';
+import type {
+  ArmDescription,
+  Counts,
+  Demotion,
+  OutputKey,
+  QueueCoverage,
+  Report,
+  Visibility,
+} from './value.js';
 
 /**
  * The report that a book supports: a pure function of manifest, ledger and objects (law 10). Before unblinding it
@@ -61,6 +71,7 @@ export function buildReport(input: ReportInput): Report {
     truncation: results === null ? null : truncationOf(input.generations, watchedArms(protocol)),
     costs: costsOf(input.costs, visibility === 'blinded' && protocol.blinding === 'masked'),
     deviations: incidentsOf(input),
+    ...regradingsOf(input.regradings, results === null),
     noted: input.noted,
     interval_notes: results === null ? [] : intervalNotes(results),
     caveats: [
@@ -140,4 +151,22 @@ function describeArm(view: PlanView, arm: string): ArmDescription {
     reward: rewardRange(grader),
     training_seeds: trainingSeeds(view.protocol, arm),
   };
+}
+
+function regradingsOf(regradings: readonly RegradingInput[], blinded: boolean): Pick<Report, 'regradings'> {
+  if (regradings.length === 0) return {};
+  return {
+    regradings: regradings.map((one) => ({
+      ...one,
+      same: blinded ? null : one.same,
+      changed: blinded
+        ? null
+        : one.changed.map(({ before, after, ...key }) => ({ ...outputKey(key), before, after })),
+      truncated: blinded ? null : one.truncated.map(outputKey),
+    })),
+  };
+}
+
+function outputKey({ queue, arm, trainingSeed, evaluationSeed, task, rep }: SlotKey): OutputKey {
+  return { queue, arm, training_seed: trainingSeed, evaluation_seed: evaluationSeed, task, rep };
 }

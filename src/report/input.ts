@@ -50,6 +50,7 @@ export function reportInput({
   const { protocol, taskIds, plan } = fold.context;
   const { first, replacement, regrade } = fold.attempts;
   const costs = fold.costs();
+  const { regradings, ...tally } = tallyEntries(entries, (slot) => fold.slots.key(slot)?.arm ?? '', protocol);
   return {
     manifest: manifestInput(manifest, manifestDigest),
     protocol,
@@ -73,7 +74,8 @@ export function reportInput({
     revisions: revisionsOf({ manifest, digest: manifestDigest }, superseded),
     successor: successorIn(fold),
     carried: carriedSlots(fold),
-    ...tallyEntries(entries, (slot) => fold.slots.key(slot)?.arm ?? '', protocol),
+    ...tally,
+    regradings: regradings.inputs(fold),
     restorations: fold.restorations.map(({ incarnation, seq, known, lost, reason }) => ({
       incarnation,
       seq,

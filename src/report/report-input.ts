@@ -6,6 +6,7 @@ import type { ServiceTrail } from '../ledger/service-trail.js';
 import type { Protocol, Stage } from '../protocol/schema.js';
 import type { TaskIds } from '../slots/plan.js';
 import type { SlotKey } from '../slots/slot.js';
+import type { RegradingInput } from './regradings.js';
 import type { Revision } from './revisions.js';
 
 /** Everything that a report is a function of (law 10): plain values, no hosts or paths, no time but that of a note. */
@@ -39,6 +40,8 @@ export interface ReportInput {
   readonly incidents: readonly Incident[];
   /** Services that did not stay what they were. */
   readonly services: Pick<ServiceTrail, 'changes' | 'doubts'>;
+  /** Outputs graded again with a corrected grader. */
+  readonly regradings: readonly RegradingInput[];
   readonly noted: readonly NotedDeviation[];
   /** Older copies of the ledger that were put back. */
   readonly restorations: readonly LostEntries[];

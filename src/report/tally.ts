@@ -1,6 +1,7 @@
 import type { Entry, EntryOf } from '../ledger/entries.js';
 import { ServiceTrail } from '../ledger/service-trail.js';
 import type { Protocol } from '../protocol/schema.js';
+import { RegradingTally } from './regradings.js';
 import type { FailureCount, GenerationCount, Incident } from './report-input.js';
 
 /** Counts over the entries of a lawful ledger that its fold does not keep by arm. */
@@ -9,6 +10,7 @@ export interface LedgerTally {
   readonly generations: readonly GenerationCount[];
   readonly incidents: readonly Incident[];
   /** Services that did not stay what they were. */
+  readonly regradings: RegradingTally;
   readonly services: Pick<ServiceTrail, 'changes' | 'doubts'>;
 }
 
@@ -28,12 +30,16 @@ export function tallyEntries(
   const trail = new ServiceTrail(protocol);
   const failures = new Map<string, Failure>();
   const generations = new Counter<Omit<GenerationCount, 'generations'>>();
+  const regradings = new RegradingTally();
   const incidents = new Counter<{ readonly what: string }>();
   for (const entry of entries) {
     trail.take(entry);
     const incident = incidentOf(entry);
     if (incident !== null) incidents.add({ what: incident });
     switch (entry.type) {
+      case 'regrading.recorded':
+        regradings.take(entry);
+        break;
       case 'stage.finished':
         if (entry.result.kind === 'failure') failures.set(entry.attempt, failureOf(entry, armOf));
         else if (entry.stage === 'generate') {
@@ -56,6 +62,7 @@ export function tallyEntries(
   const counted = new Counter<Failure>();
   for (const failure of failures.values()) counted.add(failure);
   return {
+    regradings,
     services: { changes: trail.changes, doubts: trail.doubts },
     failures: counted.entries().map(([failure, attempts]) => ({ ...failure, attempts })),
     generations: generations.entries().map(([each, count]) => ({ ...each, generations: count })),

@@ -3,6 +3,7 @@ import type { DecisionStatus } from '../analysis/decision.js';
 import type { Digest } from '../core/digest.js';
 import type { CarriedSlots } from '../ledger/carried-slots.js';
 import type { ShownParts } from '../ledger/costs.js';
+import type { RegradingInput } from './regradings.js';
 import type {
   FailureCount,
   Incident,
@@ -54,6 +55,8 @@ export interface Report {
   readonly truncation: readonly Truncation[] | null;
   readonly costs: Costs;
   readonly deviations: readonly Incident[];
+  /** Absent when nothing was graded again. */
+  readonly regradings?: readonly RegradingReport[];
   readonly noted: readonly NotedDeviation[];
   /** How the intervals are made and what they are worth (P9). */
   readonly interval_notes: readonly string[];
@@ -260,4 +263,25 @@ export interface CostOfArm extends ShownParts {
   readonly service_seconds: number;
   /** Whether both are shares of what several arms held together. */
   readonly divided: boolean;
+}
+
+/** B6: exploratory. What was changed is null while outcomes are blinded (law 8). */
+export interface RegradingReport extends Omit<RegradingInput, 'same' | 'changed' | 'truncated'> {
+  readonly same: number | null;
+  readonly changed: readonly RegradedOutput[] | null;
+  readonly truncated: readonly OutputKey[] | null;
+}
+
+export interface OutputKey {
+  readonly queue: string;
+  readonly arm: string;
+  readonly training_seed: number | null;
+  readonly evaluation_seed: number;
+  readonly task: string;
+  readonly rep: number;
+}
+
+export interface RegradedOutput extends OutputKey {
+  readonly before: number;
+  readonly after: number;
 }

@@ -5,10 +5,13 @@ import { BoundbookError } from '../../src/core/errors.js';
 import { gradeAnswer } from '../../src/grading/answer.js';
 import { canonicalInteger } from '../../src/grading/integer.js';
 import { expectedTests, rewardRange } from '../../src/grading/reference.js';
+import { regradeAnswer } from '../../src/grading/regrade.js';
 import { answerReport } from '../../src/grading/report.js';
 import { validateReport } from '../../src/grading/validate-report.js';
 
 const integer = { kind: 'integer', answer: 'sum' } as const;
+const boxed = { kind: 'boxed', answer: 'sum', compare: 'integer' } as const;
+const boxedText = { kind: 'boxed', answer: 'word', compare: 'exact' } as const;
 const exact = { kind: 'exact', answer: 'word' } as const;
 
 function codeOf(run: () => unknown): string {
@@ -19,6 +22,72 @@ function codeOf(run: () => unknown): string {
   }
   return 'none';
 }
+
+describe('boxed grader (B6)', () => {
+  const cases: readonly (readonly [string, 0 | 1, string])[] = [
+    ['so \\boxed{579}.', 1, 'correct'],
+    ['\\boxed{ +0579 }', 1, 'correct'],
+    ['\\boxed{1} and then \\boxed{579}', 1, 'correct'],
+    ['\\boxed{579} and then \\boxed{1}', 0, 'wrong'],
+    ['\\boxed{\\boxed{579}}', 1, 'correct'],
+    // An incomplete final box is not accepted, whatever stands before it.
+    ['\\boxed{579} and then \\boxed{57', 0, 'incomplete_box'],
+    ['\\boxed{579', 0, 'incomplete_box'],
+    ['\\boxed{{579}', 0, 'incomplete_box'],
+    ['\\boxed{579\\}', 0, 'incomplete_box'],
+    ['\\boxed{579\\', 0, 'incomplete_box'],
+    ['\\boxed{579 apples}', 0, 'not_an_integer'],
+    ['\\boxed{}', 0, 'empty'],
+    ['\\boxed{ }', 0, 'empty'],
+    ['579', 0, 'no_box'],
+    ['\\boxed 579', 0, 'no_box'],
+    [' ', 0, 'empty'],
+  ];
+  it.each(cases)('%j', (answer, value, outcome) => {
+    expect(gradeAnswer(boxed, { sum: '579' }, answer)).toMatchObject({ value, outcome });
+  });
+
+  it.each([
+    ['\\boxed{\\frac{1}{2}}', 1],
+    ['\\boxed{ \\frac{1}{2} }', 1],
+    ['\\boxed{\\frac{1}{3}}', 0],
+  ] as const)('compares texts as they stand: %j', (answer, value) => {
+    expect(gradeAnswer(boxedText, { word: '\\frac{1}{2}' }, answer).value).toBe(value);
+  });
+
+  it('reads on behind signs that are no braces', () => {
+    expect(gradeAnswer(boxedText, { word: '\\{1\\}' }, 'x \\boxed{\\{1\\}} y')).toMatchObject({ value: 1 });
+  });
+});
+
+describe('grading again (B6)', () => {
+  const again = (
+    text: string,
+    finishReason: string | null,
+    grader: Parameters<typeof gradeAnswer>[0] = boxed,
+  ) =>
+    regradeAnswer({ grader, task: 't', fields: { sum: '579' }, candidate: Buffer.from(text), finishReason });
+  it.each([
+    ['\\boxed{579}', 'stop', 1],
+    ['\\boxed{579', 'stop', 0],
+    // A limit cut it, but its box is whole.
+    ['\\boxed{579} and', 'length', 1],
+    ['\\boxed{580} and', 'length', 0],
+    ['\\boxed{579} and \\boxed{5', 'length', null],
+    ['I think', 'length', null],
+    ['I think I think', 'loop_stop', null],
+    ['\\boxed{579}', null, 1],
+  ] as const)('%j, ended by %s', (text, finishReason, value) => {
+    const result = again(text, finishReason);
+    expect(result.kind === 'truncated' ? null : result.value).toBe(value);
+  });
+
+  it('takes no cut text for a whole one', () => {
+    expect(again('57', 'length', integer)).toEqual({ kind: 'truncated' });
+    expect(again('579', 'length', integer)).toEqual({ kind: 'truncated' });
+    expect(again('579', 'stop', integer)).toMatchObject({ kind: 'graded', value: 1 });
+  });
+});
 
 describe('integer grader', () => {
   // F-81 and F-157: the whole text or nothing.

@@ -12,7 +12,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['cli', 'index'],
   ['commands'],
   ['audit'],
-  ['runner', 'adjudication', 'report'],
+  ['runner', 'adjudication', 'regrading', 'report'],
   ['ledger', 'gate'],
   ['manifest', 'planning'],
   ['slots', 'attempts', 'analysis', 'grading', 'chat-template'],

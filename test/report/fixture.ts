@@ -179,6 +179,7 @@ export function input(change: Partial<ReportInput> = {}): ReportInput {
     },
     incidents: [{ what: 'services stopped: died', count: 1 }],
     services: { changes: [], doubts: [] },
+    regradings: [],
     noted: [],
     restorations: [],
     ...change,

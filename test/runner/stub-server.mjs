@@ -190,6 +190,7 @@ const MODES = {
       error: { message: "This model's maximum context length is 13 tokens", type: 'BadRequestError' },
     }),
   slow: (_n, q, r) => setTimeout(() => json(r, 200, good(q, '7')), 20_000).unref(),
+  boxed: (_n, q, r) => reply(r, q, 'so \\boxed{7}.'),
   later: (_n, q, r) => setTimeout(() => reply(r, q, '7'), 300),
   patient: (_n, q, r) => setTimeout(() => reply(r, q, '7'), 1700),
   length: (_n, q, r) => json(r, 200, good(q, '', 'length', null)),

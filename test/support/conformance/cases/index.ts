@@ -12,6 +12,7 @@ import { COSTS } from './costs.js';
 import { INCARNATIONS } from './incarnations.js';
 import { INTENT } from './intent.js';
 import { OBJECTS } from './objects.js';
+import { REGRADINGS } from './regradings.js';
 import { RESULTS } from './results.js';
 import { SERVICES } from './services.js';
 import { SETTLEMENT } from './settlement.js';
@@ -39,4 +40,5 @@ export const CASES: readonly Case[] = [
   ...STREAMS,
   ...SERVICES,
   ...COSTS,
+  ...REGRADINGS,
 ];

@@ -1,0 +1,77 @@
+import type { CommandDefinition } from './command.js';
+
+export const command: CommandDefinition = {
+  name: 'regrade',
+  args: '[manifest]',
+  summary: 'grade all outputs again with a corrected grader, beside what they settled on',
+  options: [
+    {
+      flags: '--grader <file>',
+      description: "the corrected grader: the value of a condition's grader, in YAML or JSON",
+      required: true,
+    },
+    { flags: '--reason <text>', description: 'what was wrong with the first one', required: true },
+    {
+      flags: '--condition <name...>',
+      description: 'conditions whose outputs are graded again; without it all whose grader reads an answer',
+    },
+  ],
+  examples: [
+    'boundbook regrade --grader boxed.yaml --reason "the first grader did not read boxed answers"',
+    'boundbook regrade obme-final --grader fixed.json --condition default --reason "5.0 was not taken for 5"',
+  ],
+  next: 'boundbook report lists every grade that changed and every output too truncated to grade, when outcomes are unblinded. No slot changes.',
+  run: async ([manifest], options, context) => {
+    const { resolve } = await import('node:path');
+    const { readFileBounded } = await import('../core/files.js');
+    const { openBook } = await import('../ledger/book.js');
+    const { assertInForce } = await import('../manifest/succession.js');
+    const { readWorkspace } = await import('../manifest/workspace.js');
+    const { MAX_GRADER_BYTES, readGraderFile } = await import('../regrading/grader-file.js');
+    const { regrade } = await import('../regrading/regrade.js');
+    const { labelled } = await import('./manifest-output.js');
+    const { listOption, textOption } = await import('./options.js');
+    const path = textOption(options.grader, '--grader') ?? '';
+    const reason = await reasonOption(textOption(options.reason, '--reason') ?? '');
+    const bytes = await readFileBounded(resolve(context.root, path), { maxBytes: MAX_GRADER_BYTES });
+    const grader = readGraderFile(bytes, path);
+    const conditions = options.condition === undefined ? null : listOption(options.condition, '--condition');
+    const book = await openBook(context.root, manifest, 'write', context.now);
+    try {
+      assertInForce(book.stored, (await readWorkspace(context.root)).manifests);
+      const closed = regrade(book, { grader, conditions, reason });
+      const { changed, same, truncated } = closed;
+      const visible = book.fold.outcomesVisible;
+      const head = book.head();
+      const outputs = changed + same + truncated;
+      const rows: readonly (readonly [string, string])[] = [
+        ['regraded', `${outputs} outputs, as entry ${closed.seq} says`],
+        ['changed', visible ? String(changed) : 'masked until unblind'],
+        ['truncated', visible ? String(truncated) : 'masked until unblind'],
+        ['leaf', head.leaf ?? ''],
+        ['root', head.root],
+      ];
+      const json = {
+        regrading: closed.regrading,
+        entry: closed.seq,
+        outputs,
+        changed: visible ? changed : null,
+        truncated: visible ? truncated : null,
+        manifest: book.manifestDigest,
+        head: { ...head },
+      };
+      return { text: labelled(rows), json };
+    } finally {
+      book.close();
+    }
+  },
+};
+
+async function reasonOption(text: string): Promise<string> {
+  const reason = text.trim().toWellFormed();
+  if (reason !== '' && reason.length <= 4000) return reason;
+  const { BoundbookError } = await import('../core/errors.js');
+  throw new BoundbookError('USAGE', 'a reason has 1 to 4000 characters', {
+    hint: 'Say what was wrong with the first grader.',
+  });
+}

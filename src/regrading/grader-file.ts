@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { BoundbookError } from '../core/errors.js';
+import type { AnswerGrader } from '../grading/answer.js';
+import { graderSchema } from '../protocol/schema.js';
+import { parseYaml, YamlSyntaxFault } from '../protocol/yaml.js';
+
+export const MAX_GRADER_BYTES = 65_536;
+
+/**
+ * A corrected grader as a person writes it: the value of a condition's `grader`, in YAML or JSON.
+ *
+ * @throws {BoundbookError} GRADER_INVALID
+ */
+export function readGraderFile(bytes: Buffer, path: string): AnswerGrader {
+  const document = parseYaml(bytes.toString('utf8'));
+  if (document instanceof YamlSyntaxFault) throw refuse(path, document.message);
+  const [fault] = document.faults;
+  if (fault !== undefined) throw refuse(path, fault.message);
+  const reading = graderSchema.safeParse(document.value);
+  if (!reading.success) throw refuse(path, z.prettifyError(reading.error).split('\n').slice(0, 5).join('; '));
+  if (reading.data.kind === 'report') {
+    throw refuse(path, 'a grade command is not run again: only exact, integer and boxed graders regrade');
+  }
+  return reading.data;
+}
+
+function refuse(path: string, what: string): BoundbookError {
+  return new BoundbookError('GRADER_INVALID', `${path} holds no grader that can regrade: ${what}`, {
+    hint: "Write the value of a condition's grader, for example { kind: boxed, answer: answer, compare: integer }.",
+  });
+}
