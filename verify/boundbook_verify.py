@@ -4637,7 +4637,7 @@ class LedgerAudit:
             grader = parse_json(data)
         except Refusal:
             grader = None
-        fits = type(grader) is dict and by_member("kind", _GRADERS)(grader) is None and grader["kind"] != "report"
+        fits = type(grader) is dict and by_member("kind", _GRADERS)(grader) is None and grader["kind"] in ("exact", "integer", "boxed")
         require(fits, "the object is no grader that reads an answer", "REGRADING_DIFFERS")
         return grader
 

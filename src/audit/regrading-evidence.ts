@@ -1,7 +1,7 @@
 import { digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { parseStrictJson } from '../core/strict-json.js';
-import type { AnswerGrader } from '../grading/answer.js';
+import { type AnswerGrader, isAnswerGrader } from '../grading/answer.js';
 import { isCut, regradeAnswer } from '../grading/regrade.js';
 import type { Entry, EntryOf } from '../ledger/entries.js';
 import type { LedgerFold } from '../ledger/fold.js';
@@ -55,7 +55,7 @@ export class RegradingCheck {
     }
     try {
       const reading = graderSchema.safeParse(parseStrictJson(bytes, 'the grader'));
-      if (reading.success && reading.data.kind !== 'report') return reading.data;
+      if (reading.success && isAnswerGrader(reading.data)) return reading.data;
     } catch (error) {
       if (!(error instanceof BoundbookError)) throw error;
     }

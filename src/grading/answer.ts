@@ -9,7 +9,7 @@ import { referenceAnswer } from './reference.js';
 export type AnswerGrader = Extract<Grader, { kind: 'exact' | 'integer' | 'boxed' }>;
 
 export function isAnswerGrader(grader: Grader): grader is AnswerGrader {
-  return grader.kind === 'exact' || grader.kind === 'integer';
+  return grader.kind === 'exact' || grader.kind === 'integer' || grader.kind === 'boxed';
 }
 
 export interface AnswerGrade {

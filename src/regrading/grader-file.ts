@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { BoundbookError } from '../core/errors.js';
-import type { AnswerGrader } from '../grading/answer.js';
+import { type AnswerGrader, isAnswerGrader } from '../grading/answer.js';
 import { graderSchema } from '../protocol/schema.js';
 import { parseYaml, YamlSyntaxFault } from '../protocol/yaml.js';
 
@@ -18,7 +18,7 @@ export function readGraderFile(bytes: Buffer, path: string): AnswerGrader {
   if (fault !== undefined) throw refuse(path, fault.message);
   const reading = graderSchema.safeParse(document.value);
   if (!reading.success) throw refuse(path, z.prettifyError(reading.error).split('\n').slice(0, 5).join('; '));
-  if (reading.data.kind === 'report') {
+  if (!isAnswerGrader(reading.data)) {
     throw refuse(path, 'a grade command is not run again: only exact, integer and boxed graders regrade');
   }
   return reading.data;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { canonicalBytes } from '../core/canonical-json.js';
 import { type Digest, digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
-import type { AnswerGrader } from '../grading/answer.js';
+import { type AnswerGrader, isAnswerGrader } from '../grading/answer.js';
 import { regradeAnswer } from '../grading/regrade.js';
 import type { Book } from '../ledger/book.js';
 import type { DraftOf, EntryOf } from '../ledger/entries.js';
@@ -138,7 +138,10 @@ function outputsOf(book: Book<LedgerStore>, slots: ReadonlySet<string>): readonl
 
 function conditionsOf(book: Book<LedgerStore>, { conditions }: RegradeRequest): readonly string[] {
   const declared = book.context.protocol.conditions;
-  const readsAnswers = (name: string) => declared[name]?.grader.kind !== 'report';
+  const readsAnswers = (name: string) => {
+    const grader = declared[name]?.grader;
+    return grader !== undefined && isAnswerGrader(grader);
+  };
   if (conditions === null) {
     const names = Object.keys(declared).filter(readsAnswers).sort();
     if (names.length > 0) return names;

@@ -58,8 +58,10 @@ export const REGRADINGS: readonly Case[] = [
     why: 'B6: the graded candidate is that of another slot',
     edit: (bundle) => {
       regrading(bundle, {
-        edit: ([first, second]) => {
-          if (first !== undefined && second !== undefined) first.candidate = second.candidate;
+        edit: (recorded) => {
+          const [first] = recorded;
+          const other = recorded.find(({ candidate }) => candidate !== first?.candidate);
+          if (first !== undefined && other !== undefined) first.candidate = other.candidate;
         },
       });
     },
@@ -140,7 +142,10 @@ function regrading(
       grader: bundle.keep(canonicalBytes(EXACT)),
       conditions: ['default'],
       reason: 'leading zeros are no part of an answer',
-      slots: { count: slots.length, digest: digestOf(Buffer.from(slots.map((slot) => `${slot}\n`).join(''))) },
+      slots: {
+        count: slots.length,
+        digest: digestOf(Buffer.from(slots.map((slot) => `${slot}\n`).join(''))),
+      },
     },
     ...recorded,
     {
@@ -163,7 +168,8 @@ function recordedOf(bundle: LooseBundle, regrading: string, slot: string): Loose
     find('stage.finished', 'grade'),
     find('slot.settled'),
   ];
-  if (started === undefined || graded === undefined || settled === undefined) throw new Error(`${slot} did not settle`);
+  if (started === undefined || graded === undefined || settled === undefined)
+    throw new Error(`${slot} did not settle`);
   const { task } = started.key as { task: string };
   const { candidate } = resultOf(graded) as { candidate: Digest };
   const regraded = regradeAnswer({
