@@ -4,6 +4,7 @@ import { bundleBench } from './bundle.js';
 import { commandBench } from './command.js';
 import type { Figure } from './figure.js';
 import { hashBench } from './hash.js';
+import { memoryGrowthBench } from './memory-growth.js';
 import { openBench } from './open.js';
 import { planBench } from './plan.js';
 import { runBench } from './run.js';
@@ -16,6 +17,7 @@ const BENCHES: Readonly<Record<string, () => Promise<Figure[]>>> = {
   append: appendBench,
   plan: planBench,
   run: runBench,
+  memory: memoryGrowthBench,
   command: commandBench,
   open: openBench,
   audit: auditBench,

@@ -6,7 +6,16 @@ import { readFileSync } from 'node:fs';
  * over into it (getrusage(2) counts across execve).
  */
 export function peakMemory(): number {
-  const peak = /^VmHWM:\s*(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
-  if (peak === undefined) throw new Error('the kernel does not say how much memory this process held');
-  return Number(peak) * 1024;
+  return kernelFigure('VmHWM');
+}
+
+/** What this process holds resident now, in bytes. */
+export function residentMemory(): number {
+  return kernelFigure('VmRSS');
+}
+
+function kernelFigure(name: 'VmHWM' | 'VmRSS'): number {
+  const line = new RegExp(`^${name}:\\s*(\\d+) kB$`, 'm').exec(readFileSync('/proc/self/status', 'utf8'));
+  if (line?.[1] === undefined) throw new Error('the kernel does not say how much memory this process holds');
+  return Number(line[1]) * 1024;
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openBook } from '../src/ledger/book.js';
 import { atLeast, atMost, type Figure } from './figure.js';
-import { runWorkspace } from './run.js';
+import { runWorkspace } from './run-workspace.js';
 
 const WAITING = 10_000;
 
