@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { LEDGER_FILE } from '../src/ledger/schema.js';
@@ -37,9 +38,12 @@ const stored = await freezeWorkspace(root, bench);
 const readings: Reading[] = [];
 const from = performance.now();
 const cpu = process.cpuUsage();
+const ledger = join(root, 'ledger', stored.file.replace(/\.json$/, ''), LEDGER_FILE);
 let counter: Database.Statement | null = null;
 const timer = setInterval(() => {
-  counter ??= openCounter();
+  // The gate comes first.
+  if (!existsSync(ledger)) return;
+  counter ??= new Database(ledger, { readonly: true }).prepare('SELECT max(seq) AS last FROM entry');
   const reading = read(counter);
   if (reading.attempts === 0) return;
   readings.push(reading);
@@ -65,12 +69,7 @@ const growth: Growth = {
 };
 process.stdout.write(JSON.stringify(growth));
 
-/** Counts entries: every attempt of this plan leaves equally many. */
-function openCounter(): Database.Statement {
-  const file = join(root, 'ledger', stored.file.replace(/\.json$/, ''), LEDGER_FILE);
-  return new Database(file, { readonly: true }).prepare('SELECT max(seq) AS last FROM entry');
-}
-
+/** The entries are counted: every attempt of this plan leaves equally many. */
 function read(statement: Database.Statement): Reading {
   globalThis.gc?.();
   const { last } = statement.get() as { last: number | null };

@@ -34,7 +34,7 @@ function brief(entry: Entry): string {
 
 type FailureSignals = Extract<EntryOf<'stage.finished'>['result'], { kind: 'failure' }>['signals'];
 
-function observed(signals: FailureSignals): string {
+export function observed(signals: FailureSignals): string {
   const { phase, cause, http_status, embedded_status, exit_status, signal, service_alive } = signals;
   if (service_alive === null) return `${phase} ${cause} ${exit_status ?? signal ?? '-'}`;
   return `${phase} ${cause} ${http_status ?? '-'}/${embedded_status ?? '-'} ${service_alive ? 'alive' : 'dead'}`;

@@ -52,7 +52,7 @@ export class OpenaiAdapter implements Adapter {
     const question = questionOf(this.#runner, attempt.work);
     const asked = await this.#ask(endpoint.pool, attempt.request, question, signal);
     if (asked.result.kind === 'abandoned') return asked.result;
-    const { answer, signals, body } = readEnd(asked.result, question, asked.queueLimit);
+    const { answer, body, ...seen } = readEnd(asked.result, question);
     const rest = {
       objects: objectsOf(body, asked.refusals),
       usage: answer.ok ? answer.usage : null,
@@ -62,6 +62,7 @@ export class OpenaiAdapter implements Adapter {
       firstTokenSeconds: asked.firstTokenSeconds,
     };
     if (answer.ok) return { kind: 'candidate', bytes: Buffer.from(answer.text, 'utf8'), ...rest };
+    const signals = { ...signalsOf(asked.result, answer, asked.queueLimit), ...seen };
     // A broken connection is often seen before the end of the process that broke it.
     const service_alive = await endpoint.isAlive(signals.http_status === null ? DEATH_MS : 0);
     return { kind: 'failure', signals: { ...signals, service_alive }, ...rest };
@@ -140,21 +141,19 @@ type Ended = Exclude<HttpResult, { kind: 'abandoned' }>;
 
 interface EndReading {
   readonly answer: AnswerReading;
-  /** Of a failure; nothing is to be read from them when there is an answer. */
-  readonly signals: FailureSignals;
   /** What is kept of the response. */
   readonly body: Buffer;
+  /** Of a streamed one: whether any token had come. */
+  readonly first_token?: boolean;
 }
 
 /** What came of a request. A stream that is complete is an answer, whatever became of its connection (P13). */
-function readEnd(result: Ended, question: Question, queueLimit: boolean): EndReading {
+function readEnd(result: Ended, question: Question): EndReading {
   const isRead = result.status === 200 && (result.kind === 'answer' || question.stream);
   const reading = isRead ? readResponse(result.body, question) : null;
   const body = result.body.subarray(0, reading?.stoppedAt ?? result.body.length);
   const first_token = question.stream ? { first_token: reading?.firstToken ?? false } : {};
-  const answer = reading?.answer ?? NO_ANSWER;
-  const signals = { ...signalsOf(result, answer, queueLimit), ...first_token };
-  return { answer, signals, body };
+  return { answer: reading?.answer ?? NO_ANSWER, body, ...first_token };
 }
 
 const NO_ANSWER: Refused = {
@@ -165,7 +164,7 @@ const NO_ANSWER: Refused = {
   exception: null,
 };
 
-function signalsOf(result: Ended, answer: AnswerReading, queueLimit: boolean): FailureSignals {
+function signalsOf(result: Ended, answer: Refused, queueLimit: boolean): FailureSignals {
   if (result.kind === 'failure') {
     const { phase, cause, text, status } = result;
     return failureSignals({ stage: 'generate', phase, cause, text, http_status: status });
@@ -176,7 +175,7 @@ function signalsOf(result: Ended, answer: AnswerReading, queueLimit: boolean): F
     const cause = queueLimit ? 'queue_limit' : 'http_status';
     return failureSignals({ ...answered, phase, cause, ...errorText(result.body) });
   }
-  const { cause, text, exception, embeddedStatus } = answer.ok ? NO_ANSWER : answer;
+  const { cause, text, exception, embeddedStatus } = answer;
   const embedded_status = embeddedStatus;
   return failureSignals({ ...answered, phase: 'body', cause, text, exception, embedded_status });
 }
