@@ -30,6 +30,11 @@ export const command: CommandDefinition = {
     },
     { flags: '--reason <text>', description: 'why an older copy had to be put back, for the record' },
     {
+      flags: '--recheck-stopped <fraction>',
+      description:
+        'when the plan is done: generate this share of the outputs that loop_stop ended again without it, exploratory',
+    },
+    {
       flags: '--limit <n>',
       description: 'take up so many slots, then stop; 0: only finish what was started',
     },
@@ -38,6 +43,7 @@ export const command: CommandDefinition = {
     'boundbook run --workers 32',
     'boundbook run obme-final --shard 0/4',
     'boundbook run --restored checkpoints/1200.note --reason "disk of node 3 died, copy of Monday put back"',
+    'boundbook run --recheck-stopped 0.1',
     'boundbook run --only queue=holdout100x16,arm=M,B --limit 10',
   ],
   interruptible: true,
@@ -59,6 +65,7 @@ export const command: CommandDefinition = {
         shard: shardOption(options.shard) ?? null,
         only: parseFilters(listOption(options.only, '--only')),
       },
+      recheck: await recheckFraction(options),
       restore: await restoreRequest(root, options.restored, options.reason),
       limit: integerOption(options.limit, '--limit', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? null,
       terminal,
@@ -71,6 +78,26 @@ export const command: CommandDefinition = {
     return { text: summary.text, json: summary.json };
   },
 };
+
+/** @throws {BoundbookError} USAGE for no fraction, and for one with a part of the plan. */
+async function recheckFraction(options: Readonly<Record<string, OptionValue>>): Promise<string | undefined> {
+  const { textOption, usageError } = await import('./options.js');
+  const { FRACTION } = await import('../ledger/recheck-sample.js');
+  const fraction = textOption(options.recheckStopped, '--recheck-stopped');
+  if (fraction === undefined) return undefined;
+  if (!FRACTION.test(fraction)) {
+    throw usageError(
+      `--recheck-stopped takes a decimal fraction above 0 and up to 1, not ${JSON.stringify(fraction)}`,
+      'Write 0.1 or 1: plain digits, at most nine behind the point, the last of them not 0.',
+    );
+  }
+  const part = ['shard', 'only', 'limit'].find((name) => options[name] !== undefined);
+  if (part === undefined) return fraction;
+  throw usageError(
+    `--recheck-stopped does not go with --${part}`,
+    'Its sample is drawn from all stopped outputs of the plan, so that nobody chooses.',
+  );
+}
 
 /** @throws {BoundbookError} USAGE when one of the two flags is missing; as `readOutsideState`. */
 async function restoreRequest(

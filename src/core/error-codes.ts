@@ -70,6 +70,7 @@ export const ERROR_CODES = {
   },
   ACCOUNT_INVALID: { exit: 2, title: "a scheduler's account that is not in the form that is read" },
   GRADER_INVALID: { exit: 2, title: 'a file that holds no grader that can regrade' },
+  RECHECK_REFUSED: { exit: 2, title: 'stopped outputs that cannot be rechecked now' },
   REGRADE_REFUSED: { exit: 2, title: 'outputs that cannot be graded again' },
   CLAIM_INVALID: { exit: 2, title: 'a PRML claim that has not the declared form' },
   CLAIM_UNSUPPORTED: { exit: 2, title: 'a decision that a PRML claim cannot state' },

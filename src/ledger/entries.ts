@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { SlotEvent } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
 import { CAUSES, HOST_EVENTS, OPERATORS_WORD, PHASES, STAGES } from '../protocol/schema.js';
+import { FRACTION } from './recheck-sample.js';
 
 /**
  * What a ledger can hold (DESIGN §8). An entry is the canonical JSON of one of these, with `seq`, `prev` and `time`
@@ -68,6 +69,23 @@ const ledgerState = z.strictObject({
     .regex(/^[0-9a-f]{64}$/)
     .describe('root of the tree over those entries'),
 });
+
+/** A set of slots: their ids ascending, one a line. */
+const slotSet = z.strictObject({ count: z.int().min(0), digest });
+
+/** How a stage ended. */
+const ended = {
+  objects: z.record(z.string(), digest).describe('response, stdout, stderr … by name'),
+  usage: z
+    .strictObject({ prompt_tokens: z.int().nullable(), completion_tokens: z.int().nullable() })
+    .nullable(),
+  finish_reason: z.string().nullable(),
+  seconds,
+  queue_seconds: seconds.describe('waiting for a busy server before the first token; part of seconds'),
+  first_token_seconds: seconds
+    .exactOptional()
+    .describe('of a streamed answer: from its request to its first token'),
+} as const;
 
 const drafts = {
   /** First entry of every ledger: what it belongs to. */
@@ -241,16 +259,7 @@ const drafts = {
       z.strictObject({ kind: z.literal('report'), candidate: digest, report: digest, value: z.number() }),
       z.strictObject({ kind: z.literal('failure'), signals }),
     ]),
-    objects: z.record(z.string(), digest).describe('response, stdout, stderr … by name'),
-    usage: z
-      .strictObject({ prompt_tokens: z.int().nullable(), completion_tokens: z.int().nullable() })
-      .nullable(),
-    finish_reason: z.string().nullable(),
-    seconds,
-    queue_seconds: seconds.describe('waiting for a busy server before the first token; part of seconds'),
-    first_token_seconds: seconds
-      .exactOptional()
-      .describe('of a streamed answer: from its request to its first token'),
+    ...ended,
   }),
   'attempt.finished': z.strictObject({
     type: z.literal('attempt.finished'),
@@ -333,6 +342,47 @@ const drafts = {
     changed: z.int().min(0),
     same: z.int().min(0),
     truncated: z.int().min(0),
+  }),
+  /** B10: a sample of the outputs that the stop rule ended is generated again without it, beside what they settled on. */
+  'recheck.declared': z.strictObject({
+    type: z.literal('recheck.declared'),
+    recheck: hex32,
+    session: hex32,
+    fraction: z.string().regex(FRACTION),
+    stopped: slotSet.describe('slots that settled on an output that the stop rule ended'),
+    sample: slotSet.describe('those of them that are generated again'),
+  }),
+  /** Durable before the request is sent. */
+  'recheck.started': z.strictObject({
+    type: z.literal('recheck.started'),
+    recheck: hex32,
+    session: hex32,
+    slot: hex32,
+    request: digest,
+  }),
+  'recheck.finished': z.strictObject({
+    type: z.literal('recheck.finished'),
+    recheck: hex32,
+    session: hex32.describe('the session that sent it, or one that found it gone'),
+    slot: hex32,
+    result: z.discriminatedUnion('kind', [
+      z.strictObject({
+        kind: z.literal('graded'),
+        candidate: digest,
+        report: digest,
+        value: z.number(),
+        before: z.number().describe('the value that the slot settled on'),
+      }),
+      z.strictObject({ kind: z.literal('failure'), signals }),
+    ]),
+    ...ended,
+  }),
+  'recheck.closed': z.strictObject({
+    type: z.literal('recheck.closed'),
+    recheck: hex32,
+    recovered: z.int().min(0).describe('outputs with a higher value than before'),
+    not_recovered: z.int().min(0),
+    failed: z.int().min(0),
   }),
   /** The end of a session: why nothing more is started. */
   'run.paused': z.strictObject({
@@ -459,6 +509,10 @@ export const entryDraftSchema = z.discriminatedUnion('type', [
   drafts['regrading.opened'],
   drafts['regrading.recorded'],
   drafts['regrading.closed'],
+  drafts['recheck.declared'],
+  drafts['recheck.started'],
+  drafts['recheck.finished'],
+  drafts['recheck.closed'],
   drafts['run.paused'],
   drafts.unblinded,
   drafts.checkpoint,

@@ -9,6 +9,7 @@ import { firstOpeningFault, type Restoration, reopeningFault, restorationOf } fr
 import type { LedgerIdentity } from './origin.js';
 import { type Costs, planCosts } from './plan-costs.js';
 import type { PlanContext } from './plan-index.js';
+import { RecheckBook, type RecheckSetting, type RecheckSnapshot } from './rechecks.js';
 import { RegradingBook, type RegradingSnapshot } from './regradings.js';
 import {
   canaryFault,
@@ -52,6 +53,7 @@ export interface FoldSnapshot {
   readonly services: ServiceMarksSnapshot;
   readonly accounts: readonly Account[];
   readonly regradings: RegradingSnapshot;
+  readonly rechecks: RecheckSnapshot;
   readonly checkpoints: CheckpointBookSnapshot;
   readonly adjudications: AdjudicationSnapshot;
   readonly attempts: Readonly<Record<AttemptKind, number>>;
@@ -83,6 +85,7 @@ export class LedgerFold {
   readonly services = new ServiceMarks();
   readonly accounts = new AccountBook();
   readonly regradings = new RegradingBook();
+  readonly rechecks = new RecheckBook();
   readonly checkpoints = new CheckpointBook();
   readonly adjudications = new AdjudicationBook();
   readonly #attempts: Record<AttemptKind, number> = { first: 0, replacement: 0, regrade: 0 };
@@ -113,6 +116,7 @@ export class LedgerFold {
       services: this.services.snapshot(),
       accounts: this.accounts.snapshot(),
       regradings: this.regradings.snapshot(),
+      rechecks: this.rechecks.snapshot(),
       checkpoints: this.checkpoints.snapshot(),
       adjudications: this.adjudications.snapshot(),
       attempts: this.#attempts,
@@ -138,6 +142,7 @@ export class LedgerFold {
     this.services.restore(state.services);
     this.accounts.restore(state.accounts);
     this.regradings.restore(state.regradings);
+    this.rechecks.restore(state.rechecks);
     this.checkpoints.restore(state.checkpoints);
     this.adjudications.restore(state.adjudications);
     Object.assign(this.#attempts, state.attempts);
@@ -301,6 +306,14 @@ export class LedgerFold {
         return this.regradings.record(entry, this.slots, this.context.protocol);
       case 'regrading.closed':
         return this.regradings.close(entry);
+      case 'recheck.declared':
+        return this.#ofSession(entry, this.rechecks.declare(entry, this.#recheckSetting()));
+      case 'recheck.started':
+        return this.#ofSession(entry, this.rechecks.start(entry, this.#recheckSetting()));
+      case 'recheck.finished':
+        return this.#ofSession(entry, this.rechecks.finish(entry, this.#recheckSetting()));
+      case 'recheck.closed':
+        return this.rechecks.close(entry);
       case 'run.paused':
         return this.#pause(entry);
       case 'unblinded':
@@ -362,6 +375,23 @@ export class LedgerFold {
       isUnblinded: this.#unblinded !== null,
       judgeable: (revises) => [...this.slots.judgeable(revises)],
     };
+  }
+
+  #recheckSetting(): RecheckSetting {
+    const { context, slots, sessions } = this;
+    return {
+      context,
+      slots,
+      sessions,
+      isAmended: this.#amended !== null,
+      isUnblinded: this.#unblinded !== null,
+    };
+  }
+
+  /** A lawful entry is a sign of life of its session. */
+  #ofSession(entry: Entry & { readonly session: string }, violation: Violation | null): Violation | null {
+    if (violation === null) this.sessions.touch(entry.session, entry);
+    return violation;
   }
 
   #foreign(manifest: string): Violation | null {
@@ -453,7 +483,11 @@ export class LedgerFold {
     if (this.isSealed) return forbid('P22', `nothing is started after ${this.#seal()}`);
     const violation =
       this.sessions.mayStart(entry.session) ??
-      canaryFault(entry, this.sessions.get(entry.session), this.context.protocol) ??
+      canaryFault(
+        { kind: entry.kind, key: { arm: entry.key.arm, trainingSeed: entry.key.training_seed } },
+        this.sessions.get(entry.session),
+        this.context.protocol,
+      ) ??
       this.slots.start(entry);
     if (violation !== null) return violation;
     this.#attempts[entry.kind]++;
@@ -472,6 +506,8 @@ export class LedgerFold {
       this.#attributions[entry.attribution]++;
       if (entry.by === 'adjudicator') this.adjudications.applied(entry);
     }
+    if (entry.type === 'stage.finished' && entry.result.kind === 'candidate')
+      this.rechecks.generated(entry, this.slots, this.context.protocol);
     if (entry.type === 'attempt.recovered') this.#recovered++;
     else if (entry.type !== 'attribution.recorded' || entry.by === 'rule')
       this.sessions.touch(session, entry);

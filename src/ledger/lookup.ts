@@ -7,7 +7,7 @@ import { type SlotKey, slotTuple } from '../slots/slot.js';
 import type { Book } from './book.js';
 import { decodeEntry } from './codec.js';
 import type { Entry } from './entries.js';
-import { asJson, MASK, maskEntry, maskState } from './mask.js';
+import { asJson, isRecheck, MASK, maskEntry, maskState } from './mask.js';
 
 /** One thing in a ledger, as it may be shown now. */
 export type Found =
@@ -110,12 +110,16 @@ function findObject(book: Book, digest: Digest): Found {
   return { kind: 'object', digest, bytes: book.store.getObject(digest), named_by: references };
 }
 
-/** Entries that hold a text, in order. The fold has verified them all, so the bytes are searched as they lie. */
+/**
+ * Entries that hold a text and may be found by it, in order: while outcomes are blinded, nothing leads to a recheck. The fold
+ * has verified them all, so the bytes are searched as they lie.
+ */
 function* entriesNaming(book: Book, text: string): Generator<Entry> {
   const sought = Buffer.from(text);
   for (const { body } of book.store.rows()) {
     const decoded = body.includes(sought) ? decodeEntry(body) : null;
-    if (decoded?.ok === true) yield decoded.entry;
+    if (decoded?.ok !== true) continue;
+    if (book.fold.outcomesVisible || !isRecheck(decoded.entry)) yield decoded.entry;
   }
 }
 

@@ -17,6 +17,8 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
     return { ...asJson(entry), candidate: entry.candidate === null ? null : MASK };
   if (entry.type === 'regrading.closed')
     return { ...asJson(entry), changed: MASK, same: MASK, truncated: MASK };
+  if (entry.type === 'recheck.declared') return { ...asJson(entry), stopped: MASK, sample: MASK };
+  if (isRecheck(entry)) return { seq, prev, time, type, recheck: entry.recheck, masked: true };
   if (state === null || !('slot' in entry)) return asJson(entry);
   if (entry.type === 'slot.carried') return maskCarried(entry);
   if (bearsOutcome(entry, state)) {
@@ -43,6 +45,13 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
 function maskCarried(entry: EntryOf<'slot.carried'>): JsonObject {
   if (entry.outcome.kind === 'unresolved') return asJson(entry);
   return { ...asJson(entry), outcome: { kind: entry.outcome.kind, value: MASK } };
+}
+
+/** Whether an entry shows which slots the stop rule ended, or what came of them without it. */
+export function isRecheck(
+  entry: Entry,
+): entry is EntryOf<'recheck.started' | 'recheck.finished' | 'recheck.closed'> {
+  return ['recheck.started', 'recheck.finished', 'recheck.closed'].includes(entry.type);
 }
 
 /** The state of a slot as it may be shown while outcomes are blinded. */

@@ -73,6 +73,16 @@ export function mentionsOf(entry: Entry): readonly Mention[] {
         mentions.push({ digest: entry.result.report, role: 'answer', pointer: '/result/report' });
       return mentions;
     }
+    case 'recheck.started':
+      return [{ digest: entry.request, role: 'request', pointer: '/request' }];
+    case 'recheck.finished': {
+      const mentions = members(entry.objects, 'objects', 'answer');
+      if (entry.result.kind === 'failure') return mentions;
+      const { candidate, report } = entry.result;
+      mentions.push({ digest: candidate, role: 'answer', pointer: '/result/candidate' });
+      mentions.push({ digest: report, role: 'answer', pointer: '/result/report' });
+      return mentions;
+    }
     case 'account.recorded':
       return [{ digest: entry.object, role: 'account', pointer: '/object' }];
     case 'checkpoint':

@@ -1,7 +1,8 @@
-import type { Violation } from '../attempts/machine.js';
+import type { AttemptKind, Violation } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
 import type { OpenaiRunner, Protocol } from '../protocol/schema.js';
 import { modelName } from '../slots/model-name.js';
+import type { SlotKey } from '../slots/slot.js';
 import type { EntryOf } from './entries.js';
 import type { ServiceRecord, Session } from './sessions.js';
 
@@ -104,13 +105,13 @@ export function serviceKindFault(
 
 /** Nothing generates under a service that did not answer its canary, or answered it otherwise. */
 export function canaryFault(
-  { kind, key }: EntryOf<'attempt.started'>,
+  { kind, key }: { readonly kind: AttemptKind; readonly key: Pick<SlotKey, 'arm' | 'trainingSeed'> },
   session: Session | undefined,
   protocol: Protocol,
 ): Violation | null {
   const { runner } = protocol;
   if (kind === 'regrade' || runner.adapter !== 'openai' || runner.service.canary === undefined) return null;
-  const model = modelName(protocol, { arm: key.arm, trainingSeed: key.training_seed });
+  const model = modelName(protocol, key);
   let latest: ServiceRecord | null = null;
   for (const record of session?.services.values() ?? []) {
     if (record.model === model && record.up !== null) latest = record;

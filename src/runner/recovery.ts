@@ -66,7 +66,10 @@ export async function recoverAttempts(setting: RecoverySetting): Promise<Recover
 }
 
 /** Evidence that a session's process is gone; null when it lives. */
-function evidenceAgainst(session: Session, { own, active }: RecoverySetting): Evidence | null {
+export function evidenceAgainst(
+  session: Session,
+  { own, active }: Pick<RecoverySetting, 'own' | 'active'>,
+): Evidence | null {
   const { boot_id, pid, started } = session.process;
   const fate = fateOf(session.process, own.boot_id);
   if (fate !== 'alive') return { reason: fate, boot_id, pid };

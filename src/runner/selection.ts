@@ -54,12 +54,14 @@ export function isWholePlan(selection: RunSelection): boolean {
 export function describeSelection(
   selection: RunSelection,
   limit: number | null,
+  recheck: string | null,
 ): Readonly<Record<string, string | number>> {
   const { shard, only } = selection;
   return {
     ...(shard === null ? {} : { shard: `${shard.index}/${shard.count}` }),
     ...Object.fromEntries([...only].map(([field, values]) => [field, [...values].join(',').slice(0, 1000)])),
     ...(limit === null ? {} : { limit }),
+    ...(recheck === null ? {} : { recheck_stopped: recheck }),
   };
 }
 

@@ -22,6 +22,7 @@ import { countedAttempts, Interruptions } from './interruptions.js';
 import { Journal } from './journal.js';
 import type { Job } from './plan-queue.js';
 import { Progress } from './progress.js';
+import { assertRecheckable, assertStopRule, StoppedRecheck } from './recheck.js';
 import { type RecoveryResult, recoverAttempts, type TakenOver } from './recovery.js';
 import { describeSelection, type RunSelection } from './selection.js';
 import { ServiceKeeper } from './service-keeper.js';
@@ -42,6 +43,8 @@ export interface RunOptions {
   readonly restore?: RestoreRequest | undefined;
   /** How many slots may be taken up; null: all; 0: none but those that were started before. */
   readonly limit: number | null;
+  /** Generates this share of the stopped outputs again, without the stop rule, and takes up no slot; absent: works on the plan. */
+  readonly recheck?: string | undefined;
   readonly terminal: boolean;
   readonly progress: (line: string) => void;
   /** Stops the session in order: what is in flight may end. */
@@ -70,13 +73,14 @@ const active = new Set<string>();
 /**
  * Executes the selected part of a plan under the gate, from admission to the entry that says why it ended.
  *
- * @throws {BoundbookError} what {@link admit} refuses, with nothing executed; SLOT_NOT_PLANNED; otherwise the error of
+ * @throws {BoundbookError} what {@link admit} refuses, with nothing executed; SLOT_NOT_PLANNED; RECHECK_REFUSED; otherwise the error of
  * the cause that ended the session early, with the summary as evidence: STOPPED, BREAKER_OPEN, DISK_FULL,
  * SERVICE_FAILED, PORT_NOT_OWNED, GATE_REFUSED for a binding that changed.
  */
 export async function runSession(options: RunOptions): Promise<RunSummary> {
   const check: AdmissionOptions['check'] = (protocol, taskIds) => {
     assertPlanned(options.selection.only, protocol, taskIds);
+    if (options.recheck !== undefined) assertStopRule(protocol);
     if (protocol.runner.adapter === 'command' && protocol.runner.cgroup !== undefined) {
       CgroupFolder.open(protocol.runner.cgroup);
     }
@@ -87,6 +91,7 @@ export async function runSession(options: RunOptions): Promise<RunSummary> {
   const { book, session } = admission;
   warnOfClock(book.fold.time, options);
   try {
+    if (options.recheck !== undefined) assertRecheckable(book, options.recheck);
     active.add(session);
     const summary = await new RunSession(admission, options).run();
     const { error } = summary;
@@ -126,6 +131,7 @@ class RunSession {
   #keeper: ServiceKeeper | null = null;
   #progress: Progress | null = null;
   #driver: SlotDriver | null = null;
+  #recheck: StoppedRecheck | null = null;
   #recovered = 0;
   #abandoned = 0;
 
@@ -147,9 +153,19 @@ class RunSession {
   }
 
   async run(): Promise<RunSummary> {
-    const { selection, limit, watchMs = WATCH_MS, heartbeatSeconds = HEARTBEAT_SECONDS } = this.#options;
+    const {
+      selection,
+      limit,
+      recheck = null,
+      watchMs = WATCH_MS,
+      heartbeatSeconds = HEARTBEAT_SECONDS,
+    } = this.#options;
     const { session } = this.#admission;
-    const passed = gatePassed(this.#admission, describeSelection(selection, limit), heartbeatSeconds);
+    const passed = gatePassed(
+      this.#admission,
+      describeSelection(selection, limit, recheck),
+      heartbeatSeconds,
+    );
     await this.#journal.append([passed]);
     const heartbeat = new Heartbeat(this.#journal, session, heartbeatSeconds, (error) => this.#fault(error));
     const watch = new BindingsWatch(this.#admission.inspection.watched, this.#stop, watchMs);
@@ -210,9 +226,13 @@ class RunSession {
     const journal = this.#journal;
     const recovery = await recoverAttempts({ journal, adapter, protocol, tasks, session, own, active });
     this.#noteRecovery(recovery);
+    if (workshop.kind === 'openai') this.#keeper = this.#makeKeeper(workshop, watch);
+    if (this.#options.recheck !== undefined) {
+      await this.#recheckStopped(workshop, this.#options.recheck);
+      return;
+    }
     const queue = sessionQueue(book, workshop, this.#options);
     await this.#startProgress();
-    if (workshop.kind === 'openai') this.#keeper = this.#makeKeeper(workshop, watch);
     const driver = new SlotDriver({
       journal,
       adapter,
@@ -243,6 +263,28 @@ class RunSession {
     }
     if (queue.limited || this.#options.limit === 0)
       this.#stop.request({ reason: 'limit', detail: null, error: null }, null);
+  }
+
+  /** Nothing is said of how many there are: that some were stopped is an outcome (law 8). */
+  async #recheckStopped({ adapter }: Workshop, fraction: string): Promise<void> {
+    const { book, session, process: own } = this.#admission;
+    this.#recheck = new StoppedRecheck({
+      book,
+      journal: this.#journal,
+      adapter,
+      session,
+      own,
+      active,
+      fraction,
+      workers: this.#options.workers,
+      abandoned: this.#stop.abandoned,
+      use: async (model) => !this.#stop.requested && (await this.#keeper?.use(model)) === true,
+      mayStart: () => this.#mayStart(true),
+      started: () => this.#checkpoints.attemptStarted(),
+      idle: () => this.#idle(),
+      fault: (error) => this.#fault(error),
+    });
+    await this.#recheck.run();
   }
 
   #makeKeeper(workshop: Extract<Workshop, { kind: 'openai' }>, watch: BindingsWatch): ServiceKeeper {
@@ -343,7 +385,7 @@ class RunSession {
       force,
       stop: this.#stop,
       limitSeconds: () => attemptLimit(this.#admission.book.context.protocol.runner),
-      inFlight: () => this.#driver?.inFlight ?? 0,
+      inFlight: () => this.#driver?.inFlight ?? this.#recheck?.inFlight ?? 0,
       say: (line) => {
         this.#progress?.stop();
         this.#say(line);
@@ -398,6 +440,7 @@ class RunSession {
       book,
       session,
       cause,
+      recheck: this.#options.recheck ?? null,
       selected: this.#coverage.selected,
       done: this.#coverage.done,
       closed: this.#coverage.closed,

@@ -19,6 +19,8 @@ export interface SummaryFacts {
   readonly book: Book;
   readonly session: string;
   readonly cause: StopCause;
+  /** The fraction of stopped outputs that was to be generated again; null in a session that works on the plan. */
+  readonly recheck: string | null;
   readonly selected: number;
   readonly done: number;
   /** Slots that this session closed. */
@@ -54,6 +56,7 @@ export function summarize(facts: SummaryFacts): RunSummary {
     under_way_elsewhere: elsewhere,
     slots: { ...slots },
     attempts: { ...fold.attempts },
+    ...(facts.recheck === null ? {} : { recheck: recheckJson(facts) }),
     seconds,
     warnings: [...facts.warnings],
     head: { size, leaf, root },
@@ -73,6 +76,7 @@ export function summarize(facts: SummaryFacts): RunSummary {
       'attempts',
       `${first} first, ${replacement} replacements, ${regrade} regrades; ${recovered} recovered now, abandoned ${abandoned}`,
     ],
+    ...(facts.recheck === null ? [] : [['recheck', recheckText(facts)] as const]),
     ...facts.warnings.map((line) => ['warning', line] as const),
     ['head', `${size} entries`],
     ['leaf', leaf ?? 'none'],
@@ -81,6 +85,34 @@ export function summarize(facts: SummaryFacts): RunSummary {
     ['next', next],
   ];
   return { reason: cause.reason, detail: cause.detail, error: cause.error, text: labelled(rows), json };
+}
+
+/** How many outputs were stopped, and what came of them, is an outcome (law 8). */
+function recheckJson({ book }: SummaryFacts): JsonObject | null {
+  const recheck = book.fold.rechecks.all.at(-1);
+  if (recheck === undefined) return null;
+  const { id, fraction, closed, stopped, sample, counts } = recheck;
+  const shown = book.fold.outcomesVisible;
+  return {
+    id,
+    fraction,
+    closed,
+    stopped: shown ? stopped.count : null,
+    sample: shown ? sample.count : null,
+    recovered: shown ? counts.recovered : null,
+    not_recovered: shown ? counts.not_recovered : null,
+    failed: shown ? counts.failed : null,
+  };
+}
+
+function recheckText({ book }: SummaryFacts): string {
+  const recheck = book.fold.rechecks.all.at(-1);
+  if (recheck === undefined) return 'none was declared';
+  const { fraction, closed, stopped, sample, counts } = recheck;
+  const head = `${fraction} of the stopped outputs, ${closed ? 'done' : 'not finished'}`;
+  return book.fold.outcomesVisible
+    ? `${head}: ${sample.count} of ${stopped.count}; ${counts.recovered} recovered, ${counts.not_recovered} not, ${counts.failed} failed`
+    : `${head}; what came of it is masked until unblind`;
 }
 
 function checkpointJson({ book, checkpoint }: SummaryFacts): JsonObject | null {
@@ -97,7 +129,9 @@ function checkpointText({ book, checkpoint }: SummaryFacts): string {
     : `${size} entries, signed: ${notePath(book.folder, size)}`;
 }
 
-function nextStep({ book, cause, elsewhere, abandoned }: SummaryFacts): string {
+function nextStep({ book, cause, elsewhere, abandoned, recheck }: SummaryFacts): string {
+  if (recheck !== null && book.fold.rechecks.open !== null)
+    return `boundbook run --recheck-stopped ${recheck} goes on; what was under way is a failure`;
   const { pending, open } = book.fold.slots.total();
   if (cause.reason === 'signal') {
     const costs = 'an abandoned attempt without a candidate is replaced once, and never again';
