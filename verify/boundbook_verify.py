@@ -2437,6 +2437,9 @@ _RESULT = by_member(
         "failure": members({"kind": one_of("failure"), "signals": _SIGNALS}),
     },
 )
+_USAGE = nullable(members({"prompt_tokens": nullable(integer()), "completion_tokens": nullable(integer())}))
+_FRACTION = text(pattern="1|0\\.[0-9]{0,8}[1-9]")
+_SLOT_SET = members({"count": COUNT, "digest": DIGEST})
 _CLOSED = by_member(
     "kind",
     {
@@ -2591,7 +2594,7 @@ _ENTRY_FORMS = {
         stage=one_of(*STAGES),
         result=_RESULT,
         objects=map_of(DIGEST),
-        usage=nullable(members({"prompt_tokens": nullable(integer()), "completion_tokens": nullable(integer())})),
+        usage=_USAGE,
         finish_reason=nullable(text()),
         seconds=SECONDS,
         queue_seconds=SECONDS,
@@ -2674,6 +2677,34 @@ _ENTRY_FORMS = {
     "regrading.closed": _entry(
         "regrading.closed", regrading=HEX32, changed=integer(0), same=integer(0), truncated=integer(0)
     ),
+    "recheck.declared": _entry(
+        "recheck.declared", recheck=HEX32, session=HEX32, fraction=_FRACTION, stopped=_SLOT_SET, sample=_SLOT_SET
+    ),
+    "recheck.started": _entry("recheck.started", recheck=HEX32, session=HEX32, slot=HEX32, request=DIGEST),
+    "recheck.finished": _entry(
+        "recheck.finished",
+        {"first_token_seconds": SECONDS},
+        recheck=HEX32,
+        session=HEX32,
+        slot=HEX32,
+        result=by_member(
+            "kind",
+            {
+                "graded": members(
+                    {"kind": one_of("graded"), "candidate": DIGEST, "report": DIGEST, "value": number(), "before": number()}
+                ),
+                "failure": members({"kind": one_of("failure"), "signals": _SIGNALS}),
+            },
+        ),
+        objects=map_of(DIGEST),
+        usage=_USAGE,
+        finish_reason=nullable(text()),
+        seconds=SECONDS,
+        queue_seconds=SECONDS,
+    ),
+    "recheck.closed": _entry(
+        "recheck.closed", recheck=HEX32, recovered=COUNT, not_recovered=COUNT, failed=COUNT
+    ),
     "session.alive": _entry("session.alive", session=HEX32),
     "account.recorded": _entry(
         "account.recorded",
@@ -2744,6 +2775,11 @@ def mentioned_objects(entry):
         found = [entry["grader"]]
     elif kind == "regrading.recorded":
         found = [entry["before"]["report"], entry["candidate"], entry["result"].get("report")]
+    elif kind == "recheck.started":
+        found = [entry["request"]]
+    elif kind == "recheck.finished":
+        objects, result = entry["objects"], entry["result"]
+        found = [objects[name] for name in _in_utf16_order(objects)] + [result.get("candidate"), result.get("report")]
     elif kind == "account.recorded":
         found = [entry["object"]]
     elif kind == "checkpoint":
@@ -3479,6 +3515,7 @@ class Evidence:
         self._outcome = outcome
         self._runner = plan.protocol["runner"]
         self._streams = self._runner.get("stream", False)
+        self._stops = True
         self._templates = {
             name: [(role, parse_template(condition["prompt"][role])) for role in ("system", "user") if role in condition["prompt"]]
             for name, condition in plan.protocol["conditions"].items()
@@ -3614,6 +3651,26 @@ class Evidence:
             "sampling_seed": entry["sampling_seed"],
         }
 
+    # rechecks
+
+    def check_recheck_start(self, entry, key):
+        """The request is that of the slot."""
+        start = {"key": key, "kind": "first", "sampling_seed": self._plan.sampling_seed(key), "request": entry["request"]}
+        self.check_request(start, entry["slot"])
+
+    def check_recheck(self, entry, key):
+        """What was kept is read and graded as an attempt's is, without the stop rule."""
+        result, self._stops = entry["result"], False
+        try:
+            if result["kind"] == "failure":
+                self.check_stage({**entry, "stage": "generate"}, key, None, False)
+                return
+            made = {"kind": "candidate", "candidate": result["candidate"]}
+            self.check_stage({**entry, "stage": "generate", "result": made}, key, None, False)
+        finally:
+            self._stops = True
+        self._check_report(result, key)
+
     # stages
 
     def check_stage(self, entry, key, candidate, again):
@@ -3668,7 +3725,8 @@ class Evidence:
             return Answer(body, endpoint, name)
         condition = self._plan.condition(key["arm"])
         settings = settings_of(condition["decoding"], self._plan.sampling_seed(key))
-        return StreamedAnswer(body, endpoint, name, condition.get("loop_stop"), settings)
+        stop = condition.get("loop_stop") if self._stops else None
+        return StreamedAnswer(body, endpoint, name, stop, settings)
 
     def _check_capture(self, entry):
         """What a command's stage says of its own evidence."""
@@ -4118,13 +4176,20 @@ class Services:
         key = entry["key"]
         model = self._protocol["arms"][key["arm"]]["model"]
         model = model if key["training_seed"] is None else "%s@%d" % (model, key["training_seed"])
-        if "canary" in self._service:
-            latest = [service for service in services.values() if service["model"] == model][-1:]
-            verdict = latest[0]["canaries"].get("start") if latest else None
-            require(verdict in ("reference", "same"), "the service had not answered the canary as before")
+        self.require_canary(key, services)
         if model in self._pace:
             since, attempts = self._pace[model]
             self._pace[model] = (since, attempts + 1)
+
+    def require_canary(self, key, services):
+        """Nothing generates under a service that did not answer its canary as before."""
+        if "canary" not in self._service:
+            return
+        model = self._protocol["arms"][key["arm"]]["model"]
+        model = model if key["training_seed"] is None else "%s@%d" % (model, key["training_seed"])
+        latest = [service for service in services.values() if service["model"] == model][-1:]
+        verdict = latest[0]["canaries"].get("start") if latest else None
+        require(verdict in ("reference", "same"), "the service had not answered the canary as before")
 
     def stopped(self, entry, service):
         if "canary" in self._service and service is not None and entry["reason"] == "done":
@@ -4174,6 +4239,18 @@ class Services:
 def _count_and_digest(slots):
     """Of slot ids, ascending."""
     return {"count": len(slots), "digest": digest_of("".join(one + "\n" for one in slots).encode("ascii"))}
+
+
+_RECHECK = "boundbook/recheck/1\0"
+
+
+def recheck_sample(stopped, fraction, manifest):
+    """The slots of a recheck, ascending: the lowest by a hash over the manifest's digest and their ids."""
+    digits = "" if fraction == "1" else fraction[2:]
+    whole = 10 ** len(digits)
+    count = -(-int(digits or whole) * len(stopped) // whole)
+    ranked = sorted(stopped, key=lambda slot: hashlib.sha256((_RECHECK + manifest + slot).encode("ascii")).digest())
+    return sorted(ranked[:count])
 
 
 _SACCT_HEADER = "JobIDRaw|ElapsedRaw|AllocTRES"
@@ -4385,6 +4462,9 @@ class LedgerAudit:
         self._cut = set()
         self._regrading = self._grader = None
         self.regradings = []
+        self._looped = set()
+        self._recheck = None
+        self.rechecks = []
         self._handlers = {
             "ledger.opened": self._ledger_opened,
             "slot.carried": self._slot_carried,
@@ -4405,6 +4485,10 @@ class LedgerAudit:
             "regrading.opened": self._regrading_opened,
             "regrading.recorded": self._regrading_recorded,
             "regrading.closed": self._regrading_closed,
+            "recheck.declared": self._recheck_declared,
+            "recheck.started": self._recheck_started,
+            "recheck.finished": self._recheck_finished,
+            "recheck.closed": self._recheck_closed,
             "session.alive": self._session_alive,
             "account.recorded": self._account_recorded,
             "run.paused": self._run_paused,
@@ -4674,6 +4758,92 @@ class LedgerAudit:
         require(counts == (entry["changed"], entry["same"], entry["truncated"]), "not the counts of what was recorded")
         report["closed"] = True
 
+    def _stopped(self):
+        """Ids of the slots that settled on what the stop rule ended, ascending."""
+        arms = {arm for arm in self.protocol["arms"] if "loop_stop" in self.plan.condition(arm)}
+        return sorted(name for name in self._looped if self._settled_by_report(self.slots[bytes.fromhex(name)], arms))
+
+    def _recheck_declared(self, entry):
+        require(self.sealed_by is None, "the plan was amended")
+        self._session(entry, True)
+        require(self._recheck is None, "another recheck is not closed")
+        require(all(entry["recheck"] != one["recheck"] for one in self.rechecks), "it was declared before")
+        sample = []
+        if self.plan is not None:
+            closed = sum(slot.closed for slot in self.slots.values())
+            require(closed == self.manifest.value["plan"]["count"], "slots of the plan are not closed")
+            stopped = self._stopped()
+            require(_count_and_digest(stopped) == entry["stopped"], "not the slots that the stop rule ended")
+            sample = recheck_sample(stopped, entry["fraction"], self.manifest.digest)
+            require(_count_and_digest(sample) == entry["sample"], "not the sample that is due")
+        self._recheck = {"entry": entry, "sample": set(sample), "sent": {}, "ended": set()}
+        self.rechecks.append(
+            {
+                "recheck": entry["recheck"],
+                "entry": self.size,
+                "time": entry["time"],
+                "fraction": entry["fraction"],
+                "closed": False,
+                "after_unblinding": self.unblinded is not None,
+                "outcome": {
+                    "stopped": entry["stopped"]["count"],
+                    "sample": entry["sample"]["count"],
+                    "recovered": 0,
+                    "not_recovered": 0,
+                    "failed": 0,
+                    "generated_tokens": 0,
+                },
+            }
+        )
+
+    def _open_recheck(self, entry):
+        found = self._recheck
+        require(found is not None and found["entry"]["recheck"] == entry["recheck"], "it is not open")
+        return found
+
+    def _recheck_started(self, entry):
+        found, session, name = self._open_recheck(entry), self._session(entry, True), entry["slot"]
+        require(self.sealed_by is None, "the plan was amended")
+        if self.plan is None:
+            return
+        require(name in found["sample"], "the slot is not in the sample")
+        require(name not in found["sent"], "the slot was started before")
+        key = self.key_of(self.slots[bytes.fromhex(name)])
+        self.services.require_canary(key, session.services)
+        found["sent"][name] = entry["session"]
+        self.evidence.check_recheck_start(entry, key)
+
+    def _recheck_finished(self, entry):
+        found, name, result = self._open_recheck(entry), entry["slot"], entry["result"]
+        self._session(entry, True)
+        if self.plan is None:
+            return
+        require(name in found["sent"] and name not in found["ended"], "the slot is not under way")
+        lost = result["kind"] == "failure" and result["signals"]["cause"] == "process_gone"
+        require(not (lost and entry["objects"]), "a process that is gone left nothing")
+        require(lost or found["sent"][name] == entry["session"], "another session started it")
+        slot = self.slots[bytes.fromhex(name)]
+        kind = "failed"
+        if result["kind"] == "graded":
+            require(result["before"] == slot.value, "the slot settled on another value")
+            kind = "recovered" if result["value"] > result["before"] else "not_recovered"
+        found["ended"].add(name)
+        outcome = self.rechecks[-1]["outcome"]
+        outcome[kind] += 1
+        outcome["generated_tokens"] += (entry["usage"] or {}).get("completion_tokens") or 0
+        if result["kind"] == "failure":
+            require(result["signals"]["stage"] == "generate", "not what this stage ends in", "STAGE_CONTRADICTS")
+        self.evidence.check_recheck(entry, self.key_of(slot))
+
+    def _recheck_closed(self, entry):
+        found, report = self._open_recheck(entry), self.rechecks[-1]
+        if self.plan is not None:
+            require(found["ended"] == found["sample"], "not all of its sample has ended")
+            counts = {name: report["outcome"][name] for name in ("recovered", "not_recovered", "failed")}
+            require(all(entry[name] == count for name, count in counts.items()), "not the counts of what was recorded")
+        self._recheck = None
+        report["closed"] = True
+
     def _account_recorded(self, entry):
         require(entry["job"] in self._jobs, "no session ran in that job")
         data = self.pack.read(entry["object"])
@@ -4809,6 +4979,7 @@ class LedgerAudit:
             slot.state, slot.candidate = "grading", result["candidate"]
             if entry["finish_reason"] in ("length", "loop_stop"):
                 self._cut.add(entry["slot"])
+            (self._looped.add if entry["finish_reason"] == LOOP_STOP else self._looped.discard)(entry["slot"])
             self.tally.finish(slot, entry["finish_reason"])
         else:
             slot.state, slot.stage, slot.signals = "failed", stage, result["signals"]
@@ -5373,6 +5544,17 @@ def draw_counts(seed, resamples, pairs, tasks):
         yield pair_counts, task_counts
 
 
+def wilson_interval(successes, count, level):
+    """Wilson's score interval for a rate."""
+    z, rate = statistics.NormalDist().inv_cdf((1 + level) / 2), successes / count
+    scale = 1 + z * z / count
+    center = (rate + z * z / (2 * count)) / scale
+    half = z / scale * math.sqrt(rate * (1 - rate) / count + z * z / (4 * count * count))
+    low = 0 if successes == 0 else max(0, center - half)
+    high = 1 if successes == count else min(1, center + half)
+    return {"low": nearly(low), "high": nearly(high), "level": level}
+
+
 def resampled_statistics(differences, counts):
     """The mean difference of each resample, in doubles. differences[i][j] is exact, of pair i and task j."""
     cells = len(differences) * len(differences[0])
@@ -5628,6 +5810,7 @@ class ReportBuilder:
             "truncation": self._truncation() if shown else None,
             "costs": anything,
             **self._regradings(shown),
+            **self._rechecks(shown),
             "noted": list(audit.noted),
             "deviations": anything,
             "notes": _PROSES,
@@ -5640,6 +5823,18 @@ class ReportBuilder:
         hidden = {} if shown else dict.fromkeys(("same", "changed", "truncated"))
         found = [{**one, **hidden} for one in self._audit.regradings]
         return {"regradings": found} if found else {}
+
+    def _rechecks(self, shown):
+        found = []
+        for one in self._audit.rechecks:
+            outcome = None
+            if shown:
+                counts, level = one["outcome"], self._analysis["interval"]["level"]
+                graded = counts["recovered"] + counts["not_recovered"]
+                interval = wilson_interval(counts["recovered"], graded, level) if graded else None
+                outcome = {**counts, "interval": interval}
+            found.append({**one, "outcome": outcome})
+        return {"rechecks": found} if found else {}
 
     def _carried(self):
         carries = self._audit.opened["carries"]

@@ -13,7 +13,7 @@ import type { Findings, Place } from './finding.js';
 import { GradingCheck, type GradingSetting } from './grading-evidence.js';
 import type { ObjectShelf } from './objects.js';
 import type { PlannedWork } from './planned-work.js';
-import { RequestCheck } from './request-evidence.js';
+import { RequestCheck, type StartedRequest } from './request-evidence.js';
 import { TrialCheck } from './trial-evidence.js';
 import { Unchecked } from './unchecked.js';
 
@@ -66,7 +66,7 @@ export class EvidenceCheck {
   }
 
   /** Checks the request of a started attempt (P17, P18). */
-  request(entry: EntryOf<'attempt.started'>, work: PlannedWork): void {
+  request(entry: StartedRequest, work: PlannedWork): void {
     this.#requests.check(entry, work);
   }
 

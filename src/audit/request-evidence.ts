@@ -27,6 +27,12 @@ export interface RequestSetting {
   readonly unchecked: Unchecked;
 }
 
+/** What of a start its request is judged by. */
+export type StartedRequest = Pick<
+  EntryOf<'attempt.started'>,
+  'seq' | 'slot' | 'attempt' | 'kind' | 'request'
+>;
+
 /** Recomputes the requests of attempts from the plan. */
 export class RequestCheck {
   readonly #protocol: Protocol;
@@ -45,7 +51,7 @@ export class RequestCheck {
   }
 
   /** Checks the request of a started attempt (P17, P18). */
-  check(entry: EntryOf<'attempt.started'>, work: PlannedWork): void {
+  check(entry: StartedRequest, work: PlannedWork): void {
     const where = { seq: entry.seq, slot: entry.slot, pointer: '/request' };
     if ((entry.request === null) !== (entry.kind === 'regrade')) {
       const message =
@@ -77,11 +83,7 @@ export class RequestCheck {
     }
   }
 
-  #expectedRequest(
-    entry: EntryOf<'attempt.started'>,
-    work: Work & PlannedTask,
-    bytes: Buffer,
-  ): Buffer | string {
+  #expectedRequest(entry: StartedRequest, work: Work & PlannedTask, bytes: Buffer): Buffer | string {
     const { runner } = this.#protocol;
     const { number, condition, model, fields, samplingSeed } = work;
     if (runner.adapter === 'openai') {

@@ -45,7 +45,9 @@ export class SlotEvidence {
       else if (entry.type === 'stage.finished') {
         const { regrades } = this.#fold.slots.state(entry.slot);
         this.#check.stage(entry, this.#workOf(entry.slot), this.#graded(entry.slot), regrades > 0);
-      } else if (entry.type === 'slot.settled') this.#open.delete(entry.slot);
+      } else if (entry.type === 'recheck.started') this.#recheckStarted(entry);
+      else if (entry.type === 'recheck.finished') this.#rechecked(entry);
+      else if (entry.type === 'slot.settled') this.#open.delete(entry.slot);
     } catch (error) {
       if (!(error instanceof BoundbookError)) throw error;
       this.#findings.add({
@@ -63,6 +65,40 @@ export class SlotEvidence {
     if (work === null) return;
     this.#open.set(entry.slot, work);
     this.#check.request(entry, work);
+  }
+
+  /** B10: the request is the slot's own. */
+  #recheckStarted(entry: EntryOf<'recheck.started'>): void {
+    const work = this.#workOf(entry.slot);
+    if (work !== null) this.#check.request({ ...entry, attempt: entry.slot, kind: 'first' }, work);
+  }
+
+  /** B10: what was kept is read and graded as an attempt's is, without the stop rule. */
+  #rechecked({ result, ...entry }: EntryOf<'recheck.finished'>): void {
+    const planned = this.#workOf(entry.slot);
+    if (planned === null) return;
+    const { loop_stop: _rule, ...condition } = planned.condition;
+    const work = { ...planned, condition };
+    const { seq, prev, time, slot } = entry;
+    const frame = { seq, prev, time, slot, type: 'stage.finished', attempt: slot } as const;
+    const { objects, usage, finish_reason, seconds, queue_seconds, first_token_seconds } = entry;
+    const ended = {
+      objects,
+      usage,
+      finish_reason,
+      seconds,
+      queue_seconds,
+      ...(first_token_seconds === undefined ? {} : { first_token_seconds }),
+    };
+    if (result.kind === 'failure') {
+      this.#check.stage({ ...frame, ...ended, stage: 'generate', result }, work, null, false);
+      return;
+    }
+    const { candidate, report, value } = result;
+    const generated = { kind: 'candidate', candidate } as const;
+    this.#check.stage({ ...frame, ...ended, stage: 'generate', result: generated }, work, null, false);
+    const graded = { kind: 'report', candidate, report, value } as const;
+    this.#check.stage({ ...frame, ...NO_EFFORT, stage: 'grade', result: graded }, work, candidate, false);
   }
 
   #workOf(slot: string): PlannedWork | null {
@@ -102,3 +138,5 @@ export class SlotEvidence {
     return state.phase === 'grading' ? state.candidate : null;
   }
 }
+
+const NO_EFFORT = { objects: {}, usage: null, finish_reason: null, seconds: 0, queue_seconds: 0 } as const;

@@ -111,7 +111,7 @@ function checkConditions(protocol: Protocol, collector: FaultCollector): void {
 }
 
 /** The graders that an adapter's outcomes can be read by. */
-const GRADERS = { openai: ['exact', 'integer'], command: ['report'], harbor: ['reward'] } as const;
+const GRADERS = { openai: ['exact', 'integer', 'boxed'], command: ['report'], harbor: ['reward'] } as const;
 
 function checkGrader(
   condition: Condition,

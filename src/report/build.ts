@@ -8,6 +8,7 @@ import { costsOf, sortedFailures, truncationOf } from './effort.js';
 import { intervalNotes } from './interval-worth.js';
 import { notesOf } from './notes.js';
 import { conditionOf, evaluationSeedsOf, type PlanView, queueOf, tasksOf } from './plan-view.js';
+import { recheckReports } from './rechecks.js';
 import type { RegradingInput } from './regradings.js';
 import type { Incident, ReportInput } from './report-input.js';
 import { queueResults } from './results.js';
@@ -72,6 +73,7 @@ export function buildReport(input: ReportInput): Report {
     costs: costsOf(input.costs, visibility === 'blinded' && protocol.blinding === 'masked'),
     deviations: incidentsOf(input),
     ...regradingsOf(input.regradings, results === null),
+    ...recheckReports(input.rechecks, results === null),
     noted: input.noted,
     interval_notes: results === null ? [] : intervalNotes(results),
     caveats: [

@@ -6,6 +6,7 @@ import type { LedgerFold } from '../ledger/fold.js';
 import type { SlotBook } from '../ledger/slot-book.js';
 import type { IdentifiedManifest, Manifest } from '../manifest/manifest.js';
 import { expandSlots } from '../slots/plan.js';
+import { recheckInputs } from './rechecks.js';
 import type { ManifestInput, ReportInput, SlotOutcome, Successor } from './report-input.js';
 import { revisionsOf } from './revisions.js';
 import { tallyEntries } from './tally.js';
@@ -76,6 +77,7 @@ export function reportInput({
     carried: carriedSlots(fold),
     ...tally,
     regradings: regradings.inputs(fold),
+    rechecks: recheckInputs(fold.rechecks.all, protocol.analysis.interval.level),
     restorations: fold.restorations.map(({ incarnation, seq, known, lost, reason }) => ({
       incarnation,
       seq,

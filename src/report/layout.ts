@@ -3,6 +3,7 @@ import { toPercent } from '../analysis/rounding.js';
 import { selectorText } from '../slots/selector.js';
 import { type Block, heading, list, paragraph, table } from './document.js';
 import { costBlocks } from './layout-costs.js';
+import { recheckBlocks } from './layout-rechecks.js';
 import { regradingBlocks } from './layout-regradings.js';
 import { queueBlocks } from './layout-results.js';
 import { revisionBlocks } from './layout-revisions.js';
@@ -31,6 +32,7 @@ export function layout(report: Report): readonly Block[] {
       report.deviations.map(({ what, count }) => `${what}: ${count}`),
     ),
     ...regradingBlocks(report),
+    ...recheckBlocks(report),
     ...section('Deviations noted in mid-run', report.noted.map(noteText)),
     ...section('Read with', report.caveats),
     ...section('Not checked here', report.not_checked),

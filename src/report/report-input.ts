@@ -6,6 +6,7 @@ import type { ServiceTrail } from '../ledger/service-trail.js';
 import type { Protocol, Stage } from '../protocol/schema.js';
 import type { TaskIds } from '../slots/plan.js';
 import type { SlotKey } from '../slots/slot.js';
+import type { RecheckInput } from './rechecks.js';
 import type { RegradingInput } from './regradings.js';
 import type { Revision } from './revisions.js';
 
@@ -42,6 +43,8 @@ export interface ReportInput {
   readonly services: Pick<ServiceTrail, 'changes' | 'doubts'>;
   /** Outputs graded again with a corrected grader. */
   readonly regradings: readonly RegradingInput[];
+  /** Stopped outputs generated again without the stop rule. */
+  readonly rechecks: readonly RecheckInput[];
   readonly noted: readonly NotedDeviation[];
   /** Older copies of the ledger that were put back. */
   readonly restorations: readonly LostEntries[];

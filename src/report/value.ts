@@ -3,6 +3,7 @@ import type { DecisionStatus } from '../analysis/decision.js';
 import type { Digest } from '../core/digest.js';
 import type { CarriedSlots } from '../ledger/carried-slots.js';
 import type { ShownParts } from '../ledger/costs.js';
+import type { RecheckReport } from './rechecks.js';
 import type { RegradingInput } from './regradings.js';
 import type {
   FailureCount,
@@ -57,6 +58,8 @@ export interface Report {
   readonly deviations: readonly Incident[];
   /** Absent when nothing was graded again. */
   readonly regradings?: readonly RegradingReport[];
+  /** Absent when nothing was rechecked. */
+  readonly rechecks?: readonly RecheckReport[];
   readonly noted: readonly NotedDeviation[];
   /** How the intervals are made and what they are worth (P9). */
   readonly interval_notes: readonly string[];

@@ -131,7 +131,7 @@ function checkpointText({ book, checkpoint }: SummaryFacts): string {
 
 function nextStep({ book, cause, elsewhere, abandoned, recheck }: SummaryFacts): string {
   if (recheck !== null && book.fold.rechecks.open !== null)
-    return `boundbook run --recheck-stopped ${recheck} goes on; what was under way is a failure`;
+    return `boundbook run --recheck-stopped ${recheck} goes on`;
   const { pending, open } = book.fold.slots.total();
   if (cause.reason === 'signal') {
     const costs = 'an abandoned attempt without a candidate is replaced once, and never again';

@@ -180,6 +180,7 @@ export function input(change: Partial<ReportInput> = {}): ReportInput {
     incidents: [{ what: 'services stopped: died', count: 1 }],
     services: { changes: [], doubts: [] },
     regradings: [],
+    rechecks: [],
     noted: [],
     restorations: [],
     ...change,

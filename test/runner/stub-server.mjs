@@ -341,6 +341,10 @@ const STREAMS = {
     r.writeHead(200, { 'content-type': 'text/event-stream' });
     r.write(toEvent(chunk(q, { content: '7' })));
   },
+  // Loops, and comes to an end all the same when nobody stops it.
+  'loops-right': (_n, q, r) => stream(r, whole(q, ...LOOP, '\\boxed{7}')),
+  'loops-wrong': (_n, q, r) => stream(r, whole(q, ...LOOP, '\\boxed{8}')),
+  'loops-and-breaks': (_n, q, r) => stream(r, whole(q, ...LOOP).slice(0, -3), { cut: true }),
   // Says the same three words for ever.
   looping: (_n, q, r) => {
     r.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -352,6 +356,8 @@ const STREAMS = {
     more();
   },
 };
+
+const LOOP = Array.from({ length: 8 }, () => 'so it is ');
 
 /** Two tokens with their log-probabilities. */
 function canary(asked, { drift = 0, word = 'one' }) {
