@@ -80,6 +80,23 @@ function streamedLives(): readonly Life[] {
   ];
 }
 
+/** What the stop rule of {@link streamedProtocol} ends. */
+export const LOOPED = ['so it is, ', 'so it is, ', 'so it', ' is, '];
+
+function loopedLives(): readonly Life[] {
+  const loops: Life = [{ looped: LOOPED }];
+  return streamedLives().map((life, i) => ([0, 1, 8, 10].includes(i) ? loops : life));
+}
+
+function streamedProtocol(text: string): string {
+  return text
+    .replace('endpoint: chat', 'endpoint: chat\n  stream: true')
+    .replace(
+      'answer: answer }',
+      'answer: answer }\n    loop_stop: { unit: words, length: 3, repeats: 3, window: 12 }',
+    );
+}
+
 const CANARY = `    canary: { prompts: ["1+1=", "Count to ten."], max_tokens: 2, logprobs: 0, logprob_tolerance: 0.01 }
 `;
 
@@ -138,16 +155,9 @@ const BOOKS = {
       commandProtocol(text).replace('tests: tests,', 'tests: tests, report_schema: schemas/report.json,'),
   },
   /** Streamed answers, and a stop rule for those that repeat themselves. */
-  streamed: {
-    lives: streamedLives(),
-    protocol: (text) =>
-      text
-        .replace('endpoint: chat', 'endpoint: chat\n  stream: true')
-        .replace(
-          'answer: answer }',
-          'answer: answer }\n    loop_stop: { unit: words, length: 3, repeats: 3, window: 12 }',
-        ),
-  },
+  streamed: { lives: streamedLives(), protocol: streamedProtocol },
+  /** The same, with four of eleven stopped in a loop. */
+  looped: { lives: loopedLives(), protocol: streamedProtocol },
   /** Undetermined slots need a verdict before outcomes are shown; none was given, so it is unblinded in part. */
   judged: {
     unblind: false,

@@ -12,6 +12,7 @@ import { COSTS } from './costs.js';
 import { INCARNATIONS } from './incarnations.js';
 import { INTENT } from './intent.js';
 import { OBJECTS } from './objects.js';
+import { RECHECKS } from './rechecks.js';
 import { REGRADINGS } from './regradings.js';
 import { RESULTS } from './results.js';
 import { SERVICES } from './services.js';
@@ -41,4 +42,5 @@ export const CASES: readonly Case[] = [
   ...SERVICES,
   ...COSTS,
   ...REGRADINGS,
+  ...RECHECKS,
 ];
