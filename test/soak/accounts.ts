@@ -117,6 +117,9 @@ function faultsOf(slot: Slot, prompt: string, stream: boolean): string[] {
   for (const { end, rule } of attempts.slice(0, -1)) {
     if (end !== 'lost' && rule === null) faults.push(`${end} was replaced without a rule`);
   }
+  for (const { end, rule } of attempts) {
+    if (end?.endsWith(' dead') === true && rule !== 'dead') faults.push(`${end} was attributed by ${rule}`);
+  }
   const reported = last?.end?.startsWith('report ') === true;
   const due = reported ? last?.end?.replace('report', 'settled') : undone(attempts);
   if (slot.closed !== due) faults.push(`closed as ${slot.closed}, not ${due}`);

@@ -53,9 +53,11 @@ const TO_ANY: readonly RegExp[] = [
   /^headers connection_lost -\/- alive$/,
 ];
 
+/** Whatever comes of a request, its server may be dead by the time that it is looked at. */
 export function isOwnEnd(prompt: string, stream: boolean, end: string): boolean {
   const mode = modeOf(prompt);
-  return (stream ? (mode.streamed ?? mode.ends) : mode.ends).includes(end);
+  const ends = stream ? (mode.streamed ?? mode.ends) : mode.ends;
+  return ends.includes(end) || ends.includes(end.replace(/ dead$/, ' alive'));
 }
 
 export function canHappenToAny(end: string): boolean {
