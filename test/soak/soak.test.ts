@@ -45,7 +45,7 @@ test.runIf(LONG)(
       plans: 0,
       slots: 0,
       attempts: 0,
-      mostGrowth: 0,
+      mostGrowth: Number.NEGATIVE_INFINITY,
       blows: new Map(),
       ends: new Map(),
     };
@@ -106,7 +106,9 @@ function report({ sessions, plans, slots, attempts, mostGrowth, blows, ends }: T
     ...list(blows),
     'attempts ended with',
     ...list(ends),
-    `a session of ${LONG_S} s or more grew by ${(mostGrowth / 1e6).toFixed(0)} MB at most`,
+    Number.isFinite(mostGrowth)
+      ? `a session of ${LONG_S} s or more grew by ${(mostGrowth / 1e6).toFixed(0)} MB at most`
+      : `no session lasted ${LONG_S} s: memory was not looked at`,
   ];
   console.log(lines.join('\n'));
 }
