@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it, test } from 'vitest';
+import { auditBundle } from '../../src/audit/audit.js';
+import { exportBundle } from '../../src/audit/bundle/export.js';
 import { command as run } from '../../src/commands/run.js';
 import { command as show } from '../../src/commands/show.js';
 import { command as unblind } from '../../src/commands/unblind.js';
@@ -11,6 +13,7 @@ import { buildReport } from '../../src/report/build.js';
 import { bookInput } from '../../src/report/input.js';
 import { renderReport } from '../../src/report/render.js';
 import { invoke } from '../amend/support.js';
+import { hasPython, python, VERIFIER } from '../verify/python.js';
 import { type PlanSetting, type Trial, temporaryFolder, trial } from './fixture.js';
 
 const SETTING: PlanSetting = {
@@ -104,6 +107,9 @@ describe('run --recheck-stopped', () => {
     expect(text).toMatch(/1 failure beside them/);
     expect(open.results?.[0]?.scores?.rows[0]).toEqual((await reportOf(plan)).results?.[0]?.scores?.rows[0]);
 
+    const visible = await invoke(show, plan.root, [String(first?.slot)], {});
+    expect(visible.text).toMatch(/recheck\.started[\s\S]*recheck\.finished/);
+
     // Again, when outcomes are open
     const late = await plan.run({ recheck: '0.4' });
     expect(late.json).toMatchObject({ recheck: { stopped: 3, sample: 2, closed: true } });
@@ -111,6 +117,11 @@ describe('run --recheck-stopped', () => {
       /post hoc: declared after outcomes were open: 0\.4 of the outputs/,
     );
     expect(await plan.findings()).toEqual([]);
+
+    // Both verifiers agree with the report, too
+    const { folder } = await exportBundle(plan.root, undefined, { out: 'bundle' });
+    expect((await auditBundle(folder)).findings).toEqual([]);
+    if (hasPython) expect(python([VERIFIER, folder]).stdout).toMatch(/^verdict {4}clean/);
   });
 
   test.concurrent('a killed one is gone on with: what was under way is a failure, and is not sent again', async () => {
