@@ -4875,6 +4875,9 @@ class LedgerAudit:
         session = self._session(entry, False)
         require(entry["service"] not in session.services_stopped, "the service was stopped before")
         session.services_stopped.add(entry["service"])
+        runner = self.protocol["runner"]
+        declared = runner["service"]["gpus"] if runner["adapter"] == "openai" else entry["gpus"]
+        require(entry["gpus"] == declared, "not the declared devices")
         self.services.stopped(entry, session.services.get(entry["service"]))
 
     # the life of a slot
@@ -7135,6 +7138,7 @@ class LedgerCopy:
 NEVER_CHECKED = (
     "whether the owner rewrote the whole ledger: only a head or checkpoint that somebody else kept shows that",
     "clocks and hosts, what a service did with what it was sent, whether reference answers are right",
+    "how long stages, services and sessions took: costs rest on what the runner measured",
     "time stamps (RFC 3161) and X.509 chains",
     "JSON Schemas of reports, forms of a report other than report.json, and its prose and costs",
 )

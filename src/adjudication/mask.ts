@@ -28,7 +28,7 @@ const TIME = new RegExp(
   'g',
 );
 /** Summaries of test programs. */
-const COUNTED = /\b\d+(?= (?:tests? )?(?:passed|failed|errors?|skipped|xfailed|xpassed)\b)/gi;
+const COUNTED = /\b\d+(?: of \d+)?(?= (?:tests? )?(?:passed|failed|errors?|skipped|xfailed|xpassed)\b)/gi;
 const TESTED =
   /(::\S{1,300}\s+)(?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b|\b(?:PASSED|FAILED)(?=\s+\S{1,300}::)/g;
 /** Shorter numbers stand for too many other things: they are masked where a field calls them a seed. */

@@ -185,7 +185,9 @@ export async function abandonRound(
   let file: RoundFile | null = null;
   try {
     file = await RoundFile.hold(book.folder);
-    const abandoned = checkedReason(reason).slice(0, MAX_ABANDONED).toWellFormed();
+    const abandoned = checkedReason(reason, 'Say why the verdicts are never opened.')
+      .slice(0, MAX_ABANDONED)
+      .toWellFormed();
     const { result } = book.store.transact(() => {
       const { open } = book.fold.adjudications;
       if (open === null) throw refused('no round of adjudication is open', 'boundbook adjudicate opens one.');
@@ -278,7 +280,7 @@ function entriesBySlot(
   return found;
 }
 
-function checkedReason(reason: string): string {
+function checkedReason(reason: string, hint = 'Say what in the evidence decides.'): string {
   const trimmed = reason.trim().toWellFormed();
   const words = trimmed.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
   if (words >= MIN_REASON_WORDS && trimmed.length <= MAX_REASON) return trimmed;
@@ -287,7 +289,7 @@ function checkedReason(reason: string): string {
     words < MIN_REASON_WORDS
       ? `a reason has at least ${MIN_REASON_WORDS} words`
       : `a reason has at most ${MAX_REASON} characters, not ${trimmed.length}`,
-    { hint: 'Say what in the evidence decides.' },
+    { hint },
   );
 }
 

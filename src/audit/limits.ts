@@ -49,6 +49,7 @@ export function notCheckedLines({
       : 'whether the ledger was rewritten as a whole, or entries at its end removed, by its owner: only a head or a checkpoint held by somebody else shows it (--head SIZE:HASH, --since NOTE)',
     'whether the clocks of the hosts were right: times are ordered, not proven',
     'whether the hosts and processes were those that the entries name: that is what the runner said',
+    'how long stages, services and sessions took: the runner measured it, and costs rest on it',
     'whether the reference answers and task labels are right',
   ];
   lines.push(...signatureLimits(audit.reach));

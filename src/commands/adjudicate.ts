@@ -19,7 +19,10 @@ export const command: CommandDefinition = {
   summary:
     'say who was at fault in failures that no rule could attribute, without sight of arms and outcomes',
   options: [
-    { flags: '--list', description: 'the aliases of the round, and which have a verdict' },
+    {
+      flags: '--list',
+      description: 'the aliases of the round, which it opens when none is open, and which have a verdict',
+    },
     { flags: '--item <alias>', description: 'show one item; with --verdict and --reason: judge it' },
     { flags: '--verdict <verdict>', description: 'with --item: infrastructure, model or cannot-tell' },
     { flags: '--reason <text>', description: 'with --verdict: what in the evidence decides' },

@@ -422,7 +422,14 @@ export class LedgerFold {
   #serviceDown(entry: EntryOf<'service.stopped'>): Violation | null {
     const record = this.sessions.get(entry.session)?.services.get(entry.service);
     const fault = record === undefined ? null : farewellFault(entry, record, this.context.protocol);
-    return this.sessions.stopService(entry) ?? fault;
+    return this.sessions.stopService(entry) ?? fault ?? this.#otherDevices(entry);
+  }
+
+  /** P21: what a service held is declared, and not for its end to say. */
+  #otherDevices({ gpus }: EntryOf<'service.stopped'>): Violation | null {
+    const { runner } = this.context.protocol;
+    if (runner.adapter !== 'openai' || gpus === runner.service.gpus) return null;
+    return forbid('P21', `the service held ${gpus} GPUs, and ${runner.service.gpus} are declared`);
   }
 
   #pause(entry: EntryOf<'run.paused'>): Violation | null {

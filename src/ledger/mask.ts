@@ -29,7 +29,7 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
   const { result } = entry;
   return {
     ...asJson(entry),
-    result: result.kind === 'failure' ? asJson(result) : { kind: result.kind, candidate: MASK },
+    result: result.kind === 'failure' ? maskFailure(result) : { kind: result.kind, candidate: MASK },
     objects: Object.fromEntries(
       Object.keys(entry.objects)
         // Whether an artifact was made may say as much as the value.
@@ -39,6 +39,14 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
     // An empty answer has no first token.
     ...(result.kind === 'failure' ? {} : { usage: MASK, finish_reason: MASK, first_token_seconds: MASK }),
   };
+}
+
+/** What a grader or a log says of a failure may tell how much of the answer was right; what was measured does not. */
+function maskFailure({
+  kind,
+  signals,
+}: Extract<EntryOf<'stage.finished'>['result'], { kind: 'failure' }>): JsonObject {
+  return { kind, signals: { ...asJson(signals), text: signals.text === null ? null : MASK } };
 }
 
 /** That a slot is settled or unresolved is shown, as it is for others; neither its value nor what it rests on is. */

@@ -8,6 +8,16 @@ type When = AttributionRule['when'];
 /** Conditions on what a candidate, a server or a log can write; the stage only says where it was seen. */
 const WEAK: ReadonlySet<string> = new Set(['exception', 'text', 'stage']);
 
+/** Causes that whatever runs for an attempt can bring about as it likes: with a name or a text beside them they are no evidence. */
+const CHOSEN: ReadonlySet<string> = new Set([
+  'exit_status',
+  'candidate_missing',
+  'report_missing',
+  'report_invalid',
+  'trial_exception',
+  'trial_unreadable',
+]);
+
 /** Checks the attribution rules: patterns compile, names carry no verdict (law 7), every rule can fire. */
 export function checkRules(rules: readonly AttributionRule[], collector: FaultCollector): void {
   rules.forEach((rule, i) => {
@@ -16,8 +26,8 @@ export function checkRules(rules: readonly AttributionRule[], collector: FaultCo
     if (rule.sufficient && restsOnNames(rule.when)) {
       collector.add(
         [...path, 'sufficient'],
-        'a rule cannot suffice on an exception name or a text alone (law 7)',
-        'Add a typed signal (cause, phase, http_status, exit_status, signal), or set sufficient: false.',
+        'a rule cannot suffice on an exception name or a text, nor on one beside what a candidate can bring about (law 7)',
+        'Add a signal that it cannot choose (phase, http_status, signal, oom_kill, another cause), or set sufficient: false.',
       );
     }
     const shadow = rules.slice(0, i).find((earlier) => covers(earlier.when, rule.when));
@@ -42,10 +52,17 @@ export function checkPattern(source: string | undefined, path: Path, collector: 
   }
 }
 
-/** Whether a rule's conditions are exception names or texts, with no typed signal but the stage beside them. */
+/** Whether a rule rests on exception names or texts, with no typed signal beside them that a candidate cannot choose. */
 function restsOnNames(when: When): boolean {
-  const conditions = Object.keys(when);
-  return conditions.every((condition) => WEAK.has(condition)) && conditions.some((c) => c !== 'stage');
+  if (when.exception === undefined && when.text === undefined) return false;
+  return Object.entries(when).every(
+    ([condition, allowed]) => WEAK.has(condition) || isChosen(condition, allowed),
+  );
+}
+
+function isChosen(condition: string, allowed: unknown): boolean {
+  if (condition === 'exit_status') return true;
+  return condition === 'cause' && listOf(allowed).some((cause) => CHOSEN.has(String(cause)));
 }
 
 /** Whether everything that `narrow` matches is matched by `wide`: each condition of `wide` holds for all of it. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { BoundbookError } from '../core/errors.js';
 import { type AnswerGrader, isAnswerGrader } from '../grading/answer.js';
 import { graderSchema } from '../protocol/schema.js';
@@ -17,11 +17,18 @@ export function readGraderFile(bytes: Buffer, path: string): AnswerGrader {
   const [fault] = document.faults;
   if (fault !== undefined) throw refuse(path, fault.message);
   const reading = graderSchema.safeParse(document.value);
-  if (!reading.success) throw refuse(path, z.prettifyError(reading.error).split('\n').slice(0, 5).join('; '));
+  if (!reading.success) throw refuse(path, issueText(reading.error));
   if (!isAnswerGrader(reading.data)) {
     throw refuse(path, 'a grade command is not run again: only exact, integer and boxed graders regrade');
   }
   return reading.data;
+}
+
+function issueText(error: z.ZodError): string {
+  return error.issues
+    .slice(0, 3)
+    .map(({ path, message }) => `${path.length === 0 ? 'the whole' : path.join('.')}: ${message}`)
+    .join('; ');
 }
 
 function refuse(path: string, what: string): BoundbookError {

@@ -47,6 +47,7 @@ export function regrade(book: Book<LedgerStore>, request: RegradeRequest): Entry
   }
   const slots = regradableSlots(book.fold.slots, conditions, protocol);
   if (slots.length === 0) throw refuse('no report of these conditions settled a slot', {});
+  assertNew(book, grader.digest, conditions, slots);
   const results = new Map(
     outputsOf(book, new Set(slots)).map((output) => [output.slot, grade(book, request.grader, output)]),
   );
@@ -70,6 +71,27 @@ export function regrade(book: Book<LedgerStore>, request: RegradeRequest): Entry
   if (closed?.type !== 'regrading.closed')
     throw new BoundbookError('INTERNAL', 'a regrading without its end');
   return closed;
+}
+
+/** The same grader on the same outputs says what it said before. */
+function assertNew(
+  { fold }: Book<LedgerStore>,
+  grader: Digest,
+  conditions: readonly string[],
+  slots: readonly string[],
+): void {
+  const due = slotsDigest(slots);
+  const same = fold.regradings.all.find(
+    (one) =>
+      one.closed &&
+      one.grader === grader &&
+      one.slots.digest === due.digest &&
+      one.conditions.join() === conditions.join(),
+  );
+  if (same === undefined) return;
+  throw refuse(`these ${due.count} outputs were graded with this grader before, from entry ${same.seq} on`, {
+    hint: 'Nothing is new: boundbook report shows what it changed.',
+  });
 }
 
 interface Graded {

@@ -61,16 +61,16 @@ describe('costs by arm (P21)', () => {
     const { fold, violations } = foldOf([
       ...service('O@1', 100, 2),
       ...service('O@2', 60, 2),
-      ...service('base', 40, 4),
+      ...service('base', 40, 2),
       ...new SlotScript(slotAt(0, 'main')).whole(1).drafts,
     ]);
     expect(violations).toEqual([]);
     const { arms, service_seconds, gpu_seconds, used } = fold.costs();
-    expect([service_seconds, gpu_seconds]).toEqual([200, 320 + 160]);
+    expect([service_seconds, gpu_seconds]).toEqual([200, 320 + 80]);
     const { arm } = slotAt(0, 'main');
     expect(arms.map((cost) => [cost.arm, cost.service_seconds, cost.gpu_seconds, cost.divided])).toEqual([
       ['O', 160, 320, false],
-      ['base', 40, 160, false],
+      ['base', 40, 80, false],
     ]);
     expect(arms.map((cost) => cost.used)).toEqual(arms.map((cost) => (cost.arm === arm ? used : NO_EFFORT)));
     expect(used.stages).toBe(2);

@@ -242,15 +242,34 @@ describe('a lawful ledger', () => {
       exit_status: 0,
       signal: null,
       seconds: 50,
-      gpus: 4,
+      gpus: 2,
     };
     const work = new SlotScript(slotAt(0)).whole(1).drafts;
     const ended = foldOf([started, ...work, stopped, pausedDraft('finished')]).fold.costs();
-    expect(ended).toMatchObject({ service_seconds: 50, gpu_seconds: 200, session_seconds: 8 });
+    expect(ended).toMatchObject({ service_seconds: 50, gpu_seconds: 100, session_seconds: 8 });
     // The session died: what is known is up to its last entry, 5 s after the service was ready; 2 GPUs as declared.
     const later = [gateDraft(SECOND, 200), pausedDraft('finished', SECOND)];
     const died = foldOf([started, ...work, ...later]).fold.costs();
     expect(died).toMatchObject({ service_seconds: 8, gpu_seconds: 16, session_seconds: 6 + 1 });
+  });
+
+  it('holds what a service held against what is declared (P21)', () => {
+    const service = { session: '5'.repeat(32), service: 'O@1#0', model: 'O@1' };
+    const { violations } = foldOf([
+      { type: 'service.started', ...service, pid: 7, port: 8000, start: 0, effective: null, seconds: 3 },
+      {
+        type: 'service.stopped',
+        ...service,
+        reason: 'done',
+        exit_status: 0,
+        signal: null,
+        seconds: 50,
+        gpus: 0,
+      },
+    ]);
+    expect(violations).toMatchObject([
+      { clause: 'P21', message: 'the service held 0 GPUs, and 2 are declared' },
+    ]);
   });
 
   it('lets a command runner hold its devices while its sessions work', () => {

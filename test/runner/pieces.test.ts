@@ -208,8 +208,8 @@ test('a file is collected only when no link leads to it', () => {
   symlinkSync(join(folder, 'a'), join(folder, 'link'));
   mkdirSync(join(folder, 'folder'));
   writeFileSync(join(folder, 'large'), Buffer.alloc(101));
-  expect(collectFile(folder, 'a/b.txt', 100)).toEqual({ kind: 'file', bytes: Buffer.from('x') });
-  expect(collectFile(folder, 'empty', 100)).toEqual({ kind: 'file', bytes: Buffer.alloc(0) });
+  expect(collectFile(folder, 'a/b.txt', 100)).toMatchObject({ kind: 'file', bytes: Buffer.from('x') });
+  expect(collectFile(folder, 'empty', 100)).toMatchObject({ kind: 'file', bytes: Buffer.alloc(0) });
   expect(collectFile(folder, 'link/b.txt', 100)).toMatchObject({ kind: 'refused' });
   expect(collectFile(folder, 'folder', 100)).toMatchObject({ kind: 'refused' });
   expect(collectFile(folder, 'a/c.txt', 100)).toEqual({ kind: 'absent' });

@@ -40,6 +40,15 @@ export const COSTS: readonly Case[] = [
     edit: (bundle) => account(bundle, {}, '812', SACCT.replace('JobIDRaw|', 'User|JobIDRaw|')),
   },
   {
+    name: 'service-with-fewer-devices_fail',
+    why: 'P21: a service says that it held other devices than the plan declares',
+    edit: (bundle) => {
+      dropReports(bundle);
+      const stopped = bundle.find('service.stopped');
+      stopped.gpus = Number(stopped.gpus) + 1;
+    },
+  },
+  {
     name: 'alive-after-its-end_fail',
     why: 'B8: a session that ended gives no sign of life',
     edit: (bundle) => {
