@@ -59,6 +59,10 @@ function ledgerJson(ledger: LedgerStatus): JsonValue {
     costs: { used: { ...used }, failed: { ...failed }, unused: { ...unused }, open: { ...open }, ...devices },
     sessions: ledger.sessions.map((session) => ({ ...session })),
     deviations: ledger.deviations.map((deviation) => ({ ...deviation })),
+    adjudication: {
+      waiting: ledger.adjudication.waiting,
+      open: ledger.adjudication.open === null ? null : { ...ledger.adjudication.open },
+    },
     noted: ledger.noted.map((note) => ({ ...note, slots: { ...note.slots } })),
     incarnation: ledger.incarnation,
     restorations: ledger.restorations.map((restoration) => ({ ...restoration })),
@@ -167,6 +171,7 @@ async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Pr
       ['attempts', `${kinds}; ${attempts.recovered} recovered after their process was gone`],
       ...carriedRows(ledger),
       ...sessionRows(ledger),
+      ...adjudicationRows(ledger),
       ...(await noteRows(ledger)),
       ['outcomes', outcomes(ledger, blinding)],
     ]),
@@ -181,6 +186,18 @@ async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Pr
       ['root', head.root],
     ]),
   ];
+}
+
+function adjudicationRows({ adjudication: { waiting, open } }: LedgerStatus): [string, string][] {
+  if (open !== null) {
+    const { seq, items, judged } = open;
+    return [
+      ['round', `open since entry ${seq}: ${judged} of ${items} items judged; boundbook adjudicate goes on`],
+    ];
+  }
+  return waiting === 0
+    ? []
+    : [['verdicts', `${waiting} undetermined slots wait for one: boundbook adjudicate`]];
 }
 
 function sessionRows({ sessions, deviations }: LedgerStatus): [string, string][] {

@@ -6,7 +6,7 @@ import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import { type ManifestReference, openBook } from './book.js';
 import { type CarriedSlots, carriedSlots } from './carried-slots.js';
 import { maskParts, type ShownParts } from './costs.js';
-import type { Deviation, NotedDeviation } from './fold.js';
+import type { Deviation, LedgerFold, NotedDeviation } from './fold.js';
 import type { Restoration } from './incarnations.js';
 import type { Costs } from './plan-costs.js';
 import type { LedgerHead } from './reader.js';
@@ -31,6 +31,7 @@ export interface LedgerStatus {
   readonly sessions: readonly SessionStatus[];
   readonly deviations: readonly Deviation[];
   readonly noted: readonly NotedDeviation[];
+  readonly adjudication: AdjudicationStatus;
   /** 1; one more for each older copy that was put back. */
   readonly incarnation: number;
   readonly restorations: readonly Restoration[];
@@ -39,6 +40,18 @@ export interface LedgerStatus {
 
 /** Costs in which everything that tells outcomes is null while they are blinded (law 8). */
 export type ShownCosts = ShownParts & Omit<Costs, keyof ShownParts | 'arms'>;
+
+/** Undetermined slots, and the round in which somebody judges them (P14). */
+export interface AdjudicationStatus {
+  /** Slots that nobody has judged. */
+  readonly waiting: number;
+  readonly open: {
+    readonly round: string;
+    readonly seq: number;
+    readonly items: number;
+    readonly judged: number;
+  } | null;
+}
 
 export interface SessionStatus {
   readonly session: string;
@@ -101,6 +114,7 @@ async function ledgerStatus(root: string, stored: StoredManifest): Promise<Ledge
       sessions: [...fold.sessions.all()].map(sessionStatus),
       deviations: fold.deviations,
       noted: fold.noted,
+      adjudication: adjudicationStatus(fold),
       incarnation: fold.identity?.incarnation ?? 1,
       restorations: fold.restorations,
       unblinded:
@@ -110,6 +124,21 @@ async function ledgerStatus(root: string, stored: StoredManifest): Promise<Ledge
     if (error instanceof BoundbookError && error.code === 'LEDGER_NOT_FOUND') return null;
     throw error;
   }
+}
+
+function adjudicationStatus({ slots, adjudications: { open } }: LedgerFold): AdjudicationStatus {
+  return {
+    waiting: [...slots.judgeable(false)].length,
+    open:
+      open === null
+        ? null
+        : {
+            round: open.round,
+            seq: open.seq,
+            items: open.items.length + open.duplicates,
+            judged: open.judged.length,
+          },
+  };
 }
 
 function shownCosts({ arms: _arms, ...costs }: Costs, visible: boolean): ShownCosts {

@@ -140,5 +140,8 @@ function nextStep({ book, cause, elsewhere, abandoned, recheck }: SummaryFacts):
   if (cause.error !== null) return 'boundbook run, when the cause is dealt with';
   if (elsewhere > 0) return `boundbook run, when the other process is done with its ${elsewhere} slots`;
   if (pending + open > 0) return 'boundbook run, for the rest of the plan';
+  const waiting = [...book.fold.slots.judgeable(false)].length;
+  if (!book.fold.outcomesVisible && waiting > 0)
+    return `boundbook adjudicate: ${waiting} slots are undetermined; then boundbook unblind`;
   return book.fold.outcomesVisible ? 'boundbook report' : 'boundbook unblind, then boundbook report';
 }
