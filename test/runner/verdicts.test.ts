@@ -13,5 +13,5 @@ test('what waits for an adjudicator is said by run and status, and so is an open
   expect(before.json).toMatchObject({ ledger: { adjudication: { waiting: 1, open: null } } });
   await invoke(adjudicate, plan.root, [], { list: true });
   const during = await invoke(status, plan.root, [], {});
-  expect(during.text).toMatch(/round\s+open since entry \d+: 0 of 1 items judged/);
+  expect(during.text).toMatch(/round\s+open since entry \d+: 0 of 2 items judged/);
 });
