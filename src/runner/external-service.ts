@@ -1,9 +1,10 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Pool } from 'undici';
 import { BoundbookError } from '../core/errors.js';
 import type { ExternalService as Setting } from '../protocol/schema.js';
 import { createPool } from './adapters/http.js';
 import type { Exit } from './process-group.js';
-import type { Served } from './served.js';
+import type { Served, Waiting } from './served.js';
 import { otherModels, ServiceClient, withHeaders } from './service-client.js';
 
 export interface ExternalSpec {
@@ -17,7 +18,8 @@ export interface ExternalSpec {
 
 const PROBE_MS = 10_000;
 const FAREWELL_MS = 5000;
-const POLL_MS = 250;
+const FIRST_POLL_MS = 100;
+const LAST_POLL_MS = 2000;
 /** For how long one look at the service answers for all attempts that ask. */
 const LOOK_MS = 500;
 const LET_GO: Exit = { exit_status: null, signal: null, spawnError: null };
@@ -29,13 +31,16 @@ const LET_GO: Exit = { exit_status: null, signal: null, spawnError: null };
 export class ExternalService implements Served {
   readonly #spec: ExternalSpec;
   readonly #client: ServiceClient;
-  readonly #began = performance.now();
   readonly #address: string;
   readonly #gone: { readonly promise: Promise<Exit>; readonly resolve: (exit: Exit) => void };
+  #began = performance.now();
   #endedAt: number | null = null;
   #givenUp = false;
+  /** Whether it is waited for, and has not answered yet. */
+  #silent = false;
   #look: { readonly at: number; readonly lives: Promise<boolean> } | null = null;
   readonly pool: Pool;
+  readonly isExternal = true;
   readonly diedByItself = false;
   readySeconds = 0;
   effective: Buffer = Buffer.alloc(0);
@@ -74,20 +79,31 @@ export class ExternalService implements Served {
     return Math.round((this.#endedAt ?? performance.now()) - this.#began) / 1000;
   }
 
-  async ready(): Promise<void> {
-    const { config, signal, model } = this.#spec;
-    const { path, timeout_s } = config.ready;
-    for (;;) {
-      if (signal.aborted) throw new BoundbookError('STOPPED', 'stopped while a service was waited for');
-      if (await this.answers(path, PROBE_MS, signal)) break;
-      if (this.seconds > timeout_s)
-        throw this.#failure(`${path} did not answer with 2xx within ${timeout_s} s`);
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    }
+  async ready(again?: Waiting): Promise<void> {
+    const { signal, model } = this.#spec;
+    this.#began = performance.now();
+    this.#look = null;
+    await this.#answered(again === undefined ? signal : AbortSignal.any([signal, again.signal]), again);
     this.readySeconds = this.seconds;
     this.effective = await this.#client.describe(PROBE_MS, signal);
     const others = otherModels(this.effective, model);
     if (others !== null) throw this.#failure(`it serves ${others}`);
+  }
+
+  async #answered(signal: AbortSignal, again: Waiting | undefined): Promise<void> {
+    const { path, timeout_s } = this.#spec.config.ready;
+    for (let wait = FIRST_POLL_MS; ; wait = Math.min(LAST_POLL_MS, wait * 1.5)) {
+      const left = () => timeout_s * 1000 - (performance.now() - this.#began);
+      const well = await this.answers(path, Math.max(1000, Math.min(PROBE_MS, left())), signal);
+      if (signal.aborted) throw new BoundbookError('STOPPED', 'stopped while a service was waited for');
+      if (well) break;
+      if (!this.#silent) again?.onSilence();
+      this.#silent = true;
+      if (left() <= 0) throw this.#failure(`${path} did not answer with 2xx within ${timeout_s} s`);
+      const ms = Math.max(0, Math.min(wait, left()));
+      await setTimeout(ms, undefined, { signal }).catch(() => undefined);
+    }
+    this.#silent = false;
   }
 
   answers(path: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
@@ -103,14 +119,18 @@ export class ExternalService implements Served {
   }
 
   async isAlive(waitMs: number): Promise<boolean> {
-    if (this.#givenUp || this.#endedAt !== null) return false;
+    if (this.#isGone || this.#silent) return false;
     if (waitMs <= 0) return true;
     const now = performance.now();
     if (this.#look === null || now - this.#look.at > LOOK_MS) {
       const lives = this.answers(this.#spec.config.ready.path, PROBE_MS, this.#spec.signal);
       this.#look = { at: now, lives };
     }
-    return (await this.#look.lives) && !this.#givenUp;
+    return (await this.#look.lives) && !this.#isGone;
+  }
+
+  get #isGone(): boolean {
+    return this.#givenUp || this.#endedAt !== null;
   }
 
   async stop(): Promise<Exit> {

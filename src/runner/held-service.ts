@@ -1,10 +1,12 @@
 import { BoundbookError } from '../core/errors.js';
 import type { OpenaiRunner } from '../protocol/schema.js';
+import type { Endpoint } from './adapters/openai.js';
+import { answersAgain } from './answers-again.js';
 import { takeCanary } from './canary.js';
 import { HealthWatch } from './health-watch.js';
 import type { Exit } from './process-group.js';
 import { versionIn } from './self-description.js';
-import type { Served } from './served.js';
+import type { Served, Waiting } from './served.js';
 import { ended } from './service.js';
 import { otherModels } from './service-client.js';
 import type { ServiceName, ServiceRecorder, StopReason } from './service-record.js';
@@ -33,6 +35,8 @@ export interface HoldingSetting {
 /** How long a service that is of no more use may take to say that it is well. */
 const FAREWELL_MS = 5000;
 
+const UNKNOWN_END: Exit = { exit_status: null, signal: null, spawnError: null };
+
 /** The service of one model: started, watched, started again, and ended. */
 export class HeldService {
   readonly model: string;
@@ -49,6 +53,10 @@ export class HeldService {
   #resting = false;
   #watch: HealthWatch | null = null;
   #unresponsive: Served | null = null;
+  /** An external service that was lost and is waited for, or was never found again. */
+  #parted: Served | null = null;
+  /** Ends the waiting for a service whose connections broke; null when none is in doubt. */
+  #doubt: AbortController | null = null;
 
   constructor(model: string, setting: HoldingSetting, onService: () => void) {
     this.model = model;
@@ -75,7 +83,7 @@ export class HeldService {
     this.#resting = false;
     if (!this.#open) {
       this.#open = true;
-      this.#up = this.#start();
+      this.#up = this.#up.then(() => this.#start());
     }
     return this.#up;
   }
@@ -83,21 +91,54 @@ export class HeldService {
   /** Kept up while another one is in use: when it dies, it is not started again before it is wanted. */
   rest(): void {
     this.#resting = true;
+    if (this.#doubt === null) return;
+    this.#doubt.abort();
+    if (this.#service === null) this.#open = false;
   }
 
-  /** Waits until it is up; a dead one is being started again. */
+  /** Waits until it is up; a dead one is being started again, and one that broke connections asked whether it is there. */
   async isUp(): Promise<boolean> {
-    // The end of a process shows in /proc before its event arrives.
-    if (this.#service !== null && !(await this.#service.isAlive(0))) await this.#service.exit;
-    return this.#up;
+    for (;;) {
+      // The end of a process shows in /proc before its event arrives.
+      if (this.#service !== null && !(await this.#service.isAlive(0))) await this.#service.exit;
+      const up = this.#up;
+      const isUp = await up;
+      if (up === this.#up) return isUp;
+    }
+  }
+
+  /**
+   * A connection to it was refused or lost: no attempt is started before it has answered at its ready path. An external
+   * one may be another server by then, so that it is taken up anew.
+   */
+  connectionBroke(endpoint: Endpoint): void {
+    const [service, name] = [this.#service, this.#name];
+    if (!this.#open || this.#doubt !== null || service === null || name === null || service !== endpoint)
+      return;
+    const doubt = new AbortController();
+    this.#doubt = doubt;
+    const { ready } = this.#setting.runner.service;
+    const wait: Waiting = {
+      signal: doubt.signal,
+      onSilence: () =>
+        this.#setting.progress(
+          `the service ${this.model} at ${service.place} does not answer; waiting up to ${ready.timeout_s} s`,
+        ),
+    };
+    const up = service.isExternal ? this.#attachAgain(service, name, wait) : this.#waitFor(service, wait);
+    this.#up = up.finally(() => {
+      this.#doubt = null;
+    });
   }
 
   /** Ends it. Safe to call at any time, and again. */
   async close(reason: StopReason): Promise<void> {
     this.#open = false;
+    this.#doubt?.abort();
     await this.#up;
     const [service, name] = [this.#service, this.#name];
     this.#leave();
+    await this.#parted?.stop();
     if (service === null || name === null) return;
     let last: StopReason = reason;
     try {
@@ -110,6 +151,7 @@ export class HeldService {
 
   /** Never throws: what goes wrong stops the session. */
   async #start(): Promise<boolean> {
+    if (this.#service !== null) return true;
     try {
       await this.#startOnce();
       return true;
@@ -119,16 +161,19 @@ export class HeldService {
     }
   }
 
-  async #startOnce(): Promise<void> {
+  /** @param parted taken up anew in place of another one that would be started */
+  async #startOnce(
+    parted: { readonly service: Served; readonly wait: Waiting } | null = null,
+  ): Promise<void> {
     const { session, recorder, beforeStart, stop, launch } = this.#setting;
     const { model } = this;
     await beforeStart();
     if (stop.requested) throw new BoundbookError('STOPPED', 'stopped before a service was started');
     const start = this.#starts++;
     const name = { session, service: `${model}#${start}`, model };
-    const service = await launch(model);
+    const service = parted?.service ?? (await launch(model));
     try {
-      await service.ready();
+      await service.ready(parted?.wait);
       const changed = await recorder.up(name, service, start);
       if (changed.length > 0) this.#warnOfChanges(name, 'than the first service of its model', changed);
       await this.#firstCanary(service, name);
@@ -153,10 +198,10 @@ export class HeldService {
     progress(`service ${this.model} ready on ${service.place}${said}`);
     if (health !== undefined) {
       this.#watch = new HealthWatch(service, health, ready.path, (failures) => {
-        progress(`service ${this.model} left ${failures} questions in a row unanswered and is ended`);
-        this.#unresponsive = service;
-        service.giveUp();
-        void service.stop();
+        const left = `service ${this.model} left ${failures} questions in a row unanswered`;
+        progress(service.isExternal ? left : `${left} and is ended`);
+        if (service.isExternal) this.connectionBroke(service);
+        else this.#endUnresponsive(service);
       });
     }
     void service.exit.then((exit) => this.#onExit(service, name, exit));
@@ -235,11 +280,50 @@ export class HeldService {
   }
 
   #onExit(service: Served, name: ServiceName, exit: Exit): void {
-    if (!this.#open || this.#service !== service) return;
+    if (!this.#open || this.#service !== service || this.#name !== name) return;
     this.#watch?.close();
     this.#service = null;
     this.#name = null;
     this.#up = this.#replace(service, name, exit);
+  }
+
+  #endUnresponsive(service: Served): void {
+    this.#unresponsive = service;
+    service.giveUp();
+    void service.stop();
+  }
+
+  /** Waits for a started service that lives; one that goes on in silence is ended, which starts it again. */
+  async #waitFor(service: Served, { signal, onSilence }: Waiting): Promise<boolean> {
+    const { runner, stop, progress } = this.#setting;
+    const { ready } = runner.service;
+    const wait = { signal: AbortSignal.any([signal, stop.abandoned]), onSilence };
+    if (!(await answersAgain(service, ready, wait))) {
+      progress(`service ${this.model} did not answer within ${ready.timeout_s} s and is ended`);
+      this.#endUnresponsive(service);
+    }
+    if (!(await service.isAlive(0))) await service.exit;
+    return true;
+  }
+
+  /** Takes up an external service that was lost, when it answers, under the rules of a start. Never throws. */
+  async #attachAgain(service: Served, name: ServiceName, wait: Waiting): Promise<boolean> {
+    this.#watch?.close();
+    this.#service = null;
+    this.#name = null;
+    this.#parted = service;
+    try {
+      await this.#setting.recorder.down(name, 'unresponsive', service.seconds, UNKNOWN_END);
+      await this.#startOnce({ service, wait });
+      if (this.#resting) this.#open = true;
+      return true;
+    } catch (error) {
+      // Nobody wants it any more when it was put to rest, or the session is over.
+      if (!wait.signal.aborted || !isServiceFailure(error)) this.#fail(error);
+      return false;
+    } finally {
+      if (this.#service === service) this.#parted = null;
+    }
   }
 
   /** Never throws. */

@@ -1,6 +1,13 @@
 import type { Endpoint } from './adapters/openai.js';
 import type { Exit } from './process-group.js';
 
+/** The waiting for a service that was there before. */
+export interface Waiting {
+  readonly signal: AbortSignal;
+  /** Called once when it does not answer at the first question. */
+  readonly onSilence: () => void;
+}
+
 /** A server under test while it is up, whoever started it. */
 export interface Served extends Endpoint {
   readonly model: string;
@@ -18,8 +25,14 @@ export interface Served extends Endpoint {
   readonly diedByItself: boolean;
   /** Resolves when nothing of it is left to be used. */
   readonly exit: Promise<Exit>;
-  /** Waits until it is ready to be used. @throws {BoundbookError} when it does not become so, or is not what is bound. */
-  ready(): Promise<void>;
+  /** Whether somebody else started it, so that nothing shows when it has become another server. */
+  readonly isExternal: boolean;
+  /**
+   * Waits until it is ready to be used; an external one may be waited for again.
+   *
+   * @throws {BoundbookError} when it does not become ready, or is not what is bound; STOPPED by a signal.
+   */
+  ready(again?: Waiting): Promise<void>;
   /** Whether a path answers with 2xx. */
   answers(path: string, timeoutMs: number, signal: AbortSignal): Promise<boolean>;
   /** What it says of itself now. */

@@ -20,6 +20,7 @@ export class ServiceKeeper {
 
   constructor(setting: KeeperSetting) {
     this.#setting = setting;
+    setting.adapter.onBrokenConnection = (endpoint) => this.#current?.connectionBroke(endpoint);
   }
 
   /** Name of the present start of the service in use. */

@@ -50,6 +50,7 @@ export class Service implements Served {
   #asked = false;
   #givenUp = false;
   readonly #client: ServiceClient;
+  readonly isExternal = false;
   readonly port: number;
   readonly pool: Pool;
   /** Seconds from spawn to ready. */

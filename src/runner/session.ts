@@ -121,6 +121,7 @@ function warnOfClock(last: string | null, { now, progress }: RunOptions): void {
 class RunSession {
   readonly #admission: Admission;
   readonly #options: RunOptions;
+  readonly #force: AbortSignal;
   readonly #journal: Journal;
   readonly #stop = new StopSwitch();
   readonly #breaker: Breaker;
@@ -138,6 +139,7 @@ class RunSession {
   constructor(admission: Admission, options: RunOptions) {
     this.#admission = admission;
     this.#options = options;
+    this.#force = options.force ?? new AbortController().signal;
     this.#journal = new Journal(admission.book.store, admission.book.fold);
     this.#breaker = new Breaker(admission.book.context.protocol.attempts.breaker);
     this.#coverage = new Coverage(admission.book, options.selection);
@@ -149,7 +151,8 @@ class RunSession {
       say: (line) => this.#say(line),
       fault: (error) => this.#fault(error),
     });
-    setMaxListeners(0, this.#stop.abandoned);
+    // Services are asked many questions at a time under either.
+    setMaxListeners(0, this.#stop.abandoned, this.#force);
   }
 
   async run(): Promise<RunSummary> {
@@ -300,7 +303,7 @@ class RunSession {
       session,
       recorder: new ServiceRecorder(this.#journal, runner),
       stop: this.#stop,
-      force: this.#options.force ?? new AbortController().signal,
+      force: this.#force,
       restarts: isExternal ? 0 : service.restarts,
       maxUp: isExternal ? Number.POSITIVE_INFINITY : (service.max_up ?? 1),
       progress: (line) => this.#say(line),

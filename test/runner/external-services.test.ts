@@ -1,7 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
 import { manifestText, weightsJson } from '../../src/commands/manifest-output.js';
 import { openBook } from '../../src/ledger/book.js';
@@ -11,45 +10,10 @@ import { OPERATORS_WORD } from '../../src/protocol/schema.js';
 import { buildReport } from '../../src/report/build.js';
 import { bookInput } from '../../src/report/input.js';
 import { renderReport } from '../../src/report/render.js';
-import { freePort } from '../../src/runner/ports.js';
-import { type PlanSetting, type Trial, trial } from './fixture.js';
-import { tasks } from './service-helpers.js';
+import { trial } from './fixture.js';
+import { external, tasks } from './service-helpers.js';
 
 const KEY = 'sk-0123456789-very-secret';
-const children: ChildProcess[] = [];
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL');
-});
-
-interface External {
-  readonly plan: Trial;
-  /** What the stub says and does from now on. */
-  readonly say: (state: object) => void;
-}
-
-/** A plan whose service somebody else started. */
-async function external(setting: PlanSetting, models = ['M@42'], key?: string): Promise<External> {
-  const port = await freePort('127.0.0.1');
-  const plan = await trial({
-    ...setting,
-    external: {
-      origin: `http://127.0.0.1:${port}`,
-      accepted: OPERATORS_WORD,
-      ...(key === undefined ? {} : { api_key_env: 'TRIAL_KEY' }),
-    },
-  });
-  const say = (state: object) =>
-    writeFileSync(
-      `${plan.log}.state`,
-      JSON.stringify({ models, ...(key === undefined ? {} : { key }), ...state }),
-    );
-  say({});
-  const stub = join(import.meta.dirname, 'stub-server.mjs');
-  const args = [stub, '--port', String(port), '--log', plan.log, '--model', models[0] ?? ''];
-  children.push(spawn(process.execPath, args, { stdio: 'ignore' }));
-  return { plan, say };
-}
-
 /** All bytes below a folder, as one text. */
 function contentsOf(folder: string): string {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -184,14 +148,20 @@ test('without its key, or with a wrong one, nothing is attempted', async () => {
   expect(await plan.of('attempt.started')).toEqual([]);
 });
 
-test('an external service that leaves health questions unanswered ends the session; it is not started again', async () => {
+test('an external service that leaves health questions unanswered is waited for; in vain, the session ends', async () => {
   const serviceKeys = 'health: { every_s: 0.1, timeout_s: 0.2, failures: 2 }';
-  const { plan, say } = await external({ prompts: { ...tasks(2), x: 'hang-once' }, serviceKeys });
+  const { plan, say } = await external({
+    prompts: { ...tasks(2), x: 'hang-once' },
+    serviceKeys,
+    readyS: 0.5,
+  });
   const error = await plan.run({ workers: 1 }).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: 'SERVICE_FAILED', exitCode: 3 });
   expect(await plan.of('service.stopped')).toMatchObject([
-    { reason: 'unresponsive', exit_status: null, signal: null },
+    { service: 'M@42#0', reason: 'unresponsive', exit_status: null, signal: null },
+    { service: 'M@42#1', reason: 'unresponsive', exit_status: null, signal: null },
   ]);
+  expect(await plan.of('service.attached')).toHaveLength(1);
   expect(existsSync(`${plan.log}.died`)).toBe(true);
   const failures = (await plan.of('stage.finished')).flatMap(({ result }) =>
     result.kind === 'failure' ? [result.signals.service_alive] : [],

@@ -37,6 +37,8 @@ function state() {
 }
 let requests = 0;
 let hung = false;
+/** The listener. */
+let server = null;
 const seen = new Map();
 
 if (manner === 'exit-at-once') {
@@ -86,7 +88,7 @@ function squatted() {
 }
 
 function listen() {
-  const server = createServer((request, response) => {
+  server = createServer((request, response) => {
     const chunks = [];
     request.on('data', (chunk) => chunks.push(chunk));
     request.on('end', () => handle(request, response, Buffer.concat(chunks).toString('utf8')));
@@ -199,6 +201,13 @@ const MODES = {
     json(r, 200, { ...frame(q), usage: undefined, choices: [{ ...choice('7'), finish_reason: null }] }),
   surrogate: (_n, q, r) =>
     r.writeHead(200).end(JSON.stringify(good(q, 'SURROGATE')).replace('SURROGATE', '7 \\ud800')),
+  // The process lives on and listens no more, until the next start finds the mark of this one.
+  'deaf-once': (_n, q, r) => {
+    if (diedBefore()) return json(r, 200, good(q, '7'));
+    server.close();
+    server.closeAllConnections();
+    setInterval(() => undefined, 1000);
+  },
   // Nothing is answered any more, health least of all, until the next start finds the mark of this one.
   'hang-once': (_n, q, r) => {
     if (diedBefore()) return json(r, 200, good(q, '7'));

@@ -21,6 +21,9 @@ export interface Endpoint {
   isAlive(waitMs: number): Promise<boolean>;
 }
 
+/** Told at once when a connection to a service was refused or lost, before anything else is made of it. */
+export type OnBrokenConnection = (endpoint: Endpoint) => void;
+
 /** Longest pause between two questions to a busy server that names none. */
 const MAX_PAUSE_MS = 5000;
 const FIRST_PAUSE_MS = 250;
@@ -33,6 +36,7 @@ export class OpenaiAdapter implements Adapter {
   readonly #runner: OpenaiRunner;
   /** The service that is up; replaced when a service is started. */
   endpoint: Endpoint | null = null;
+  onBrokenConnection: OnBrokenConnection = () => undefined;
 
   constructor(runner: OpenaiRunner) {
     this.#runner = runner;
@@ -52,6 +56,7 @@ export class OpenaiAdapter implements Adapter {
     const question = questionOf(this.#runner, attempt.work);
     const asked = await this.#ask(endpoint.pool, attempt.request, question, signal);
     if (asked.result.kind === 'abandoned') return asked.result;
+    if (isBroken(asked.result)) this.onBrokenConnection(endpoint);
     const { answer, body, ...seen } = readEnd(asked.result, question);
     const rest = {
       objects: objectsOf(body, asked.refusals),
@@ -154,6 +159,13 @@ function readEnd(result: Ended, question: Question): EndReading {
   const body = result.body.subarray(0, reading?.stoppedAt ?? result.body.length);
   const first_token = question.stream ? { first_token: reading?.firstToken ?? false } : {};
   return { answer: reading?.answer ?? NO_ANSWER, body, ...first_token };
+}
+
+/** Whether nobody listened, or whoever did has gone. */
+function isBroken(result: Ended): boolean {
+  return (
+    result.kind === 'failure' && (result.cause === 'connection_refused' || result.cause === 'connection_lost')
+  );
 }
 
 const NO_ANSWER: Refused = {
