@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { type Trial, trial } from './fixture.js';
+import { RULES, type Trial, trial } from './fixture.js';
 import { external, tasks } from './service-helpers.js';
 
 const CANARY = 'canary: { prompts: ["canary"], max_tokens: 2, logprobs: 0, logprob_tolerance: 0.05 }';
@@ -138,6 +138,19 @@ test.concurrent.each([
     expect(await plan.findings()).toEqual([]);
   },
 );
+
+test.concurrent('one that is away when its model is put to rest is not waited for, and taken up again when it is wanted', async () => {
+  const attempts = `{ replacements: 0, regrades: 1, breaker: 50, rules: ${RULES} }`;
+  const { plan } = await external(
+    { prompts: tasks(4, 'sick'), models: ['B', 'M'], groupBy: '[]', attempts },
+    ['B@42', 'M@42'],
+  );
+  expect(await plan.run({ workers: 1 })).toMatchObject({ reason: 'finished' });
+  expect(await broken(plan)).toEqual({ most: 1, all: 8 });
+  // Each attempt is followed by another start, but the last one; those that nobody waited for any longer are none.
+  expect((await plan.of('service.attached')).length).toBeGreaterThanOrEqual(8);
+  expect(await plan.findings()).toEqual([]);
+});
 
 test('Node warns of nothing while services are asked, start again and end', async () => {
   const warnings: Error[] = [];

@@ -37,6 +37,7 @@ function state() {
 }
 let requests = 0;
 let hung = false;
+let sickUntil = 0;
 /** The listener. */
 let server = null;
 const seen = new Map();
@@ -106,7 +107,8 @@ function handle(request, response, body) {
   }
   if (request.url === '/health') {
     if (hung || now.health === 'hang') return;
-    response.writeHead(manner === 'never-ready' || now.health === 'fail' ? 503 : 200).end();
+    const isIll = manner === 'never-ready' || now.health === 'fail' || performance.now() < sickUntil;
+    response.writeHead(isIll ? 503 : 200).end();
     return;
   }
   if (request.url === '/v1/models') {
@@ -201,6 +203,11 @@ const MODES = {
     json(r, 200, { ...frame(q), usage: undefined, choices: [{ ...choice('7'), finish_reason: null }] }),
   surrogate: (_n, q, r) =>
     r.writeHead(200).end(JSON.stringify(good(q, 'SURROGATE')).replace('SURROGATE', '7 \\ud800')),
+  // Loses a connection, and is not well for a while.
+  sick: (_n, _q, r) => {
+    sickUntil = performance.now() + 200;
+    r.socket?.resetAndDestroy();
+  },
   // The process lives on and listens no more, until the next start finds the mark of this one.
   'deaf-once': (_n, q, r) => {
     if (diedBefore()) return json(r, 200, good(q, '7'));
