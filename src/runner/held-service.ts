@@ -9,6 +9,7 @@ import { versionIn } from './self-description.js';
 import type { Served, Waiting } from './served.js';
 import { ended } from './service.js';
 import { otherModels } from './service-client.js';
+import { isServiceFailure, pauseReason, tooOften, unanswered } from './service-faults.js';
 import type { ServiceName, ServiceRecorder, StopReason } from './service-record.js';
 import type { StopSwitch } from './stop.js';
 
@@ -366,36 +367,4 @@ export class HeldService {
     const cause = typed ?? new BoundbookError('INTERNAL', `internal fault: ${message}`, { cause: error });
     this.#setting.stop.request({ reason: pauseReason(typed), detail: message, error: cause }, 0);
   }
-}
-
-function pauseReason(error: BoundbookError | null) {
-  if (error?.code === 'GATE_REFUSED') return 'bindings_changed';
-  if (error?.code === 'DISK_FULL') return 'disk_full';
-  if (error?.code === 'SERVICE_CHANGED') return 'service_changed';
-  return isServiceFailure(error) ? 'service_failed' : 'fault';
-}
-
-function isServiceFailure(error: unknown): boolean {
-  return (
-    error instanceof BoundbookError && (error.code === 'SERVICE_FAILED' || error.code === 'PORT_NOT_OWNED')
-  );
-}
-
-function unanswered({ service }: ServiceName, reason: string): BoundbookError {
-  return new BoundbookError(
-    'SERVICE_FAILED',
-    `the service ${service} does not answer its canary: ${reason}`,
-    {
-      hint: 'The protocol declares a canary: the server must give log-probabilities at the endpoint that attempts use.',
-    },
-  );
-}
-
-function tooOften(model: string, restarts: number, unresponsive: boolean): BoundbookError {
-  const what = unresponsive ? 'died, or left questions unanswered,' : 'died';
-  return new BoundbookError(
-    'SERVICE_FAILED',
-    `the service for ${model} ${what} more often than the ${restarts} restarts that the protocol allows`,
-    { hint: 'Its output lies in the work folder of the ledger. When the cause is found, run again.' },
-  );
 }
