@@ -160,7 +160,7 @@ export class RandomLedger {
       exit_status: 0,
       signal: null,
       seconds: this.#random(1000) / 3,
-      gpus: this.#random(3),
+      gpus: 2,
     };
   }
 

@@ -130,9 +130,14 @@ function edit(loose: LooseBundle, editor: Editor): string {
     case 5: {
       const bytes = loose.files.get('report/report.json');
       if (bytes === undefined) return editEntry(entries, position, editor);
-      const report = JSON.parse(bytes.toString('utf8')) as Json;
+      const parsed = () => JSON.parse(bytes.toString('utf8')) as Json;
+      let report = parsed();
       let done = editor.change(report, []);
-      while (NOT_COMPARED.test(done)) done = editor.change(report, []);
+      // What the second verifier leaves out stays as it was.
+      while (NOT_COMPARED.test(done)) {
+        report = parsed();
+        done = editor.change(report, []);
+      }
       loose.files.set('report/report.json', canonicalBytes(report));
       return `report ${done}`;
     }

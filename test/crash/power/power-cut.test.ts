@@ -267,7 +267,9 @@ function durableMarks(events: readonly Event[], below: string) {
     expect(home.startsWith(below)).toBe(true);
     const syncOf = (path: string, after: number) =>
       events.findIndex((each, at) => at > after && each.op === 'sync' && each.path === path);
-    const from = syncOf(dirname(home), syncOf(home, i));
-    return from < 0 ? [] : [{ from, attempt, stage } as const];
+    const made = events.findIndex((each) => each.op === 'mkdir' && each.path.startsWith(`${home}/`));
+    // Once the attempt's folder is durable by its name, it stays so.
+    const [marked, named] = [syncOf(home, i), syncOf(dirname(home), made)];
+    return marked < 0 || named < 0 ? [] : [{ from: Math.max(marked, named), attempt, stage } as const];
   });
 }
