@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { openBook } from '../src/ledger/book.js';
 import { freezeProtocol } from '../src/manifest/freeze.js';
 import { runSession } from '../src/runner/session.js';
 import { atLeast, type Figure, median } from './figure.js';
+import { settledRate } from './settled-rate.js';
 
 const CONCURRENCY = 4;
 const ATTEMPTS = 60;
@@ -53,20 +53,7 @@ async function runRate(root: string): Promise<number> {
     signal: new AbortController().signal,
     now,
   });
-  const book = await openBook(root, stored, 'read');
-  let first = '';
-  let last = '';
-  let settled = 0;
-  for (const { entry } of book.store.entries()) {
-    if (entry.type === 'attempt.started' && first === '') first = entry.time;
-    if (entry.type === 'slot.settled') {
-      last = entry.time;
-      settled++;
-    }
-  }
-  book.close();
-  if (settled !== ATTEMPTS) throw new Error(`${settled} slots were settled instead of ${ATTEMPTS}`);
-  return (1000 * ATTEMPTS) / (Date.parse(last) - Date.parse(first));
+  return settledRate(root, stored, ATTEMPTS);
 }
 
 async function bareRate(folder: string): Promise<number> {

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Pool } from 'undici';
-import { openBook } from '../src/ledger/book.js';
 import { atLeast, type Figure, median } from './figure.js';
 import { runWorkspace, SERVER } from './run-workspace.js';
+import { settledRate } from './settled-rate.js';
 
 const CONCURRENCY = 64;
 const SIZE = { tasks: 500, reps: 8 } as const;
@@ -49,20 +49,7 @@ export async function runBench(): Promise<Figure[]> {
 /** Attempts per second of a whole plan, from the first attempt's entry to the last settlement. */
 async function runRate(root: string): Promise<number> {
   const stored = await runWorkspace(root, { ...SIZE, server: SERVER, workers: CONCURRENCY });
-  const book = await openBook(root, stored, 'read');
-  let first = '';
-  let last = '';
-  let settled = 0;
-  for (const { entry } of book.store.entries()) {
-    if (entry.type === 'attempt.started' && first === '') first = entry.time;
-    if (entry.type === 'slot.settled') {
-      last = entry.time;
-      settled++;
-    }
-  }
-  book.close();
-  if (settled !== ATTEMPTS) throw new Error(`${settled} slots were settled instead of ${ATTEMPTS}`);
-  return (1000 * ATTEMPTS) / (Date.parse(last) - Date.parse(first));
+  return settledRate(root, stored, ATTEMPTS);
 }
 
 async function bareRate(server: string, file: string): Promise<number> {

@@ -1,4 +1,6 @@
 import type { Protocol } from '../protocol/schema.js';
+import { modelName } from '../slots/model-name.js';
+import { trainingSeeds } from '../slots/plan.js';
 import type { AccountBook } from './accounts.js';
 import { type ArmCosts, armCosts, type Held } from './arm-costs.js';
 import { addParts, type EffortParts, NO_PARTS } from './costs.js';
@@ -21,11 +23,12 @@ export interface Costs extends EffortParts {
 type HeldBy = Map<string | null, { service_seconds: number; gpu_seconds: number }>;
 
 export function planCosts(
-  { arms, models, runner }: Pick<Protocol, 'arms' | 'models' | 'runner'>,
+  protocol: Protocol,
   effort: readonly (readonly [arm: string, parts: EffortParts])[],
   sessions: SessionBook,
   accounts: AccountBook,
 ): Costs {
+  const { runner } = protocol;
   const held: HeldBy = new Map();
   const time = { session_seconds: 0, service_seconds: 0, gpu_seconds: 0, accounted_gpu_seconds: 0 };
   for (const [job, ofJob] of byJob(sessions)) {
@@ -46,9 +49,8 @@ export function planCosts(
     }
   }
   const armsOf = (model: string | null): string[] =>
-    Object.entries(arms)
-      .filter(([, { model: family }]) => model === null || namesOf(family, models[family]).includes(model))
-      .map(([arm]) => arm)
+    Object.keys(protocol.arms)
+      .filter((arm) => model === null || modelsOf(protocol, arm).includes(model))
       .sort();
   const total = effort.reduce((sum, [, parts]) => addParts(sum, parts), NO_PARTS);
   const groups = [...held].map(([model, whole]) => ({ arms: armsOf(model), held: whole }));
@@ -97,9 +99,9 @@ function hold(held: HeldBy, model: string | null, serviceSeconds: number, gpuSec
   });
 }
 
-/** What services call the models of a family: `M@42`, or `base`. */
-function namesOf(family: string, model: Protocol['models'][string] | undefined): readonly string[] {
-  return model?.training_seeds?.map((seed) => `${family}@${seed}`) ?? [family];
+/** What services call the models of an arm. */
+function modelsOf(protocol: Protocol, arm: string): readonly string[] {
+  return trainingSeeds(protocol, arm).map((trainingSeed) => modelName(protocol, { arm, trainingSeed }));
 }
 
 function sum(values: readonly number[]): number {

@@ -1,10 +1,10 @@
 import type { Violation } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
 import type { Protocol } from '../protocol/schema.js';
+import { slotsDigest } from '../slots/selector.js';
 import type { EntryOf } from './entries.js';
 import type { PlanContext } from './plan-index.js';
 import { recheckSample } from './recheck-sample.js';
-import { slotsDigest } from './regradings.js';
 import { canaryFault } from './service-marks.js';
 import type { SessionBook } from './sessions.js';
 import type { SlotBook } from './slot-book.js';

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { Violation } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
 import type { Protocol } from '../protocol/schema.js';
+import { slotsDigest } from '../slots/selector.js';
 import type { EntryOf } from './entries.js';
 import type { SlotBook } from './slot-book.js';
 
@@ -41,13 +41,6 @@ export function regradableSlots(
       .map(([arm]) => arm),
   );
   return [...slots.settledByReport(arms)].sort();
-}
-
-/** @param slots ids, ascending */
-export function slotsDigest(slots: readonly string[]): { readonly count: number; readonly digest: Digest } {
-  const hash = createHash('sha256');
-  for (const slot of slots) hash.update(`${slot}\n`);
-  return { count: slots.length, digest: `sha256:${hash.digest('hex')}` };
 }
 
 /** The regradings of a ledger. They touch no slot: the first valid report stays what the slot settled on (law 3). */

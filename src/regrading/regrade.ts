@@ -7,8 +7,9 @@ import { regradeAnswer } from '../grading/regrade.js';
 import type { Book } from '../ledger/book.js';
 import type { DraftOf, EntryOf } from '../ledger/entries.js';
 import { type LedgerObject, toObject } from '../ledger/objects.js';
-import { regradableSlots, slotsDigest } from '../ledger/regradings.js';
+import { regradableSlots } from '../ledger/regradings.js';
 import type { LedgerStore } from '../ledger/store.js';
+import { slotsDigest } from '../slots/selector.js';
 
 export interface RegradeRequest {
   readonly grader: AnswerGrader;

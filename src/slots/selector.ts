@@ -99,9 +99,14 @@ export function selectionDigest(
 ): { readonly count: number; readonly digest: Digest } {
   const ids: string[] = [];
   for (const { id } of matchingSlots(selector, protocol, taskIds)) ids.push(id);
+  return slotsDigest(ids.sort());
+}
+
+/** Number of slots, and file digest of their ids, one a line. @param slots ids, ascending */
+export function slotsDigest(slots: readonly string[]): { readonly count: number; readonly digest: Digest } {
   const hash = createHash('sha256');
-  for (const id of ids.sort()) hash.update(`${id}\n`);
-  return { count: ids.length, digest: `sha256:${hash.digest('hex')}` };
+  for (const slot of slots) hash.update(`${slot}\n`);
+  return { count: slots.length, digest: `sha256:${hash.digest('hex')}` };
 }
 
 function assertSlots(ids: ReadonlySet<string>, protocol: Protocol, taskIds: TaskIds): void {

@@ -115,7 +115,8 @@ describe('regrade --grader', () => {
 it('goes on where a killed one stopped, and lets no other grader between', async () => {
   const plan = await ran();
   const book = await openBook(plan.root, plan.stored.file, 'write', () => new Date().toISOString());
-  const { regradableSlots, slotsDigest } = await import('../../src/ledger/regradings.js');
+  const { regradableSlots } = await import('../../src/ledger/regradings.js');
+  const { slotsDigest } = await import('../../src/slots/selector.js');
   const { toObject } = await import('../../src/ledger/objects.js');
   const { canonicalBytes } = await import('../../src/core/canonical-json.js');
   const grader = toObject(canonicalBytes({ kind: 'boxed', answer: 'answer', compare: 'integer' }));

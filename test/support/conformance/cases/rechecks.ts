@@ -3,7 +3,7 @@ import { type Digest, digestOf } from '../../../../src/core/digest.js';
 import { gradeAnswer } from '../../../../src/grading/answer.js';
 import { answerReport } from '../../../../src/grading/report.js';
 import { recheckSample } from '../../../../src/ledger/recheck-sample.js';
-import { slotsDigest } from '../../../../src/ledger/regradings.js';
+import { slotsDigest } from '../../../../src/slots/selector.js';
 import type { Loose, LooseBundle } from '../../loose-bundle.js';
 import { streamOf, TASKS } from '../../small-book.js';
 import { cutStream, LOOPED } from '../bases.js';
