@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { digestOf } from '../src/core/digest.js';
-import type { DraftOf } from '../src/ledger/entries.js';
+import type { DraftOf } from '../src/ledger/entries/entry.js';
 import { GroupCommitter } from '../src/ledger/group-commit.js';
 import { LedgerStore } from '../src/ledger/store.js';
 import { atLeast, type Figure, median } from './figure.js';

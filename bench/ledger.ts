@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { attemptId, PLANNED } from '../src/attempts/machine.js';
 import { type Book, openBook, openOrCreateBook } from '../src/ledger/book.js';
-import type { EntryDraft } from '../src/ledger/entries.js';
+import type { EntryDraft } from '../src/ledger/entries/entry.js';
 import { type LedgerObject, toObject } from '../src/ledger/objects.js';
 import type { LedgerStore } from '../src/ledger/store.js';
 import { freezeProtocol } from '../src/manifest/freeze.js';

@@ -47,7 +47,8 @@ export {
   verifyCheckpoint,
 } from './ledger/checkpoint.js';
 export { type Decoded, decodeEntry } from './ledger/codec.js';
-export { type Entry, toSlotEvent } from './ledger/entries.js';
+export type { Entry } from './ledger/entries/entry.js';
+export { toSlotEvent } from './ledger/entries/slot-event.js';
 export { CompactRange, leafHash, nodeHash } from './ledger/merkle.js';
 export {
   type ConsistencyClaim,

@@ -1,7 +1,7 @@
 import type { PutItem } from '../attempts/adjudication.js';
 import { nextAction, type SlotRules, type SlotState, step } from '../attempts/machine.js';
 import { BoundbookError } from '../core/errors.js';
-import type { DraftOf, EntryDraft } from '../ledger/entries.js';
+import type { DraftOf, EntryDraft } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import { slotRules } from '../ledger/plan-index.js';
 import type { SealedRound } from './round-file.js';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Digest } from '../core/digest.js';
 import type { JsonValue } from '../core/json.js';
-import type { Entry } from '../ledger/entries.js';
+import type { Entry } from '../ledger/entries/entry.js';
 import type { LedgerReader } from '../ledger/reader.js';
 import type { EvidenceMask } from './mask.js';
 

@@ -4,7 +4,7 @@ import type { Attribution } from '../attempts/rules.js';
 import { BoundbookError } from '../core/errors.js';
 import { type Book, openBook } from '../ledger/book.js';
 import { decodeEntry } from '../ledger/codec.js';
-import type { Entry } from '../ledger/entries.js';
+import type { Entry } from '../ledger/entries/entry.js';
 import type { LedgerStore } from '../ledger/store.js';
 import { type Closing, closingDrafts } from './closing.js';
 import { type EvidencePiece, evidenceOf } from './evidence.js';

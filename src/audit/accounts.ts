@@ -1,4 +1,4 @@
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import { readSacct } from '../ledger/slurm.js';
 import type { Findings } from './finding.js';
 import type { ObjectShelf } from './objects.js';

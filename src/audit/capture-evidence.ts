@@ -1,5 +1,5 @@
 import type { Digest } from '../core/digest.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import type { Artifact, CommandRunner } from '../protocol/schema.js';
 import { CAPTURE, type Capture, readCapture } from '../runner/adapters/capture.js';
 import { keptBytes } from '../runner/adapters/spool.js';

@@ -1,7 +1,7 @@
 import { canonicalText } from '../core/canonical-json.js';
 import { type CarryPlan, carriedDraft, type Predecessor, planCarry } from '../ledger/carry.js';
 import type { PlannedTasks } from '../ledger/carry-conditions.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import { checkCarriedNotes } from './deviations.js';
 import type { Findings } from './finding.js';

@@ -1,5 +1,5 @@
 import type { Closings } from '../ledger/carry.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';
 import { checkCarried } from './carry-audit.js';
 import type { Findings } from './finding.js';

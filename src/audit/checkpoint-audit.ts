@@ -1,6 +1,6 @@
 import { BoundbookError } from '../core/errors.js';
 import { checkpointOf } from '../ledger/checkpoint.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import { type NoteFile, sameCheckpoint } from '../ledger/note-files.js';
 import { type LedgerIdentity, type Origin, parseOrigin } from '../ledger/origin.js';
 import { evaluatePolicy, quorumEvidence } from '../ledger/quorum.js';

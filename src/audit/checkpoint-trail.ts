@@ -1,5 +1,5 @@
 import type { Digest } from '../core/digest.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 
 /** A checkpoint entry as the proved order needs it. */
 export interface CheckpointMark {

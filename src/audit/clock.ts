@@ -1,4 +1,4 @@
-import type { Entry } from '../ledger/entries.js';
+import type { Entry } from '../ledger/entries/entry.js';
 
 /** A difference below this is rounding; time services slew smaller ones away instead of setting the clock. */
 const TOLERANCE_S = 0.05;

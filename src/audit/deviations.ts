@@ -1,5 +1,5 @@
 import { type CarriedPlan, dueNotes, noteKey } from '../ledger/carried-notes.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { PlanContext } from '../ledger/plan-index.js';
 import { selectionDigest, toSelector } from '../slots/selector.js';

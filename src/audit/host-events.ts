@@ -1,4 +1,4 @@
-import type { Entry } from '../ledger/entries.js';
+import type { Entry } from '../ledger/entries/entry.js';
 import type { Findings } from './finding.js';
 
 /**

@@ -3,7 +3,7 @@ import type { Closings } from '../ledger/carry.js';
 import { type BareRow, ChainVerifier } from '../ledger/chain.js';
 import { checkpointFaults } from '../ledger/checkpoint-entry.js';
 import { decodeEntry } from '../ledger/codec.js';
-import type { Entry, EntryOf } from '../ledger/entries.js';
+import type { Entry, EntryOf } from '../ledger/entries/entry.js';
 import { type FoldViolation, LedgerFold } from '../ledger/fold.js';
 import { CompactRange, leafHash } from '../ledger/merkle.js';
 import type { LedgerIdentity } from '../ledger/origin.js';

@@ -1,6 +1,6 @@
 import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
-import type { Entry } from '../ledger/entries.js';
+import type { Entry } from '../ledger/entries/entry.js';
 import { type Mention, mentionsOf, type ObjectRole } from '../ledger/mentions.js';
 import { DigestTable } from './digest-table.js';
 import type { Findings, Place } from './finding.js';

@@ -1,7 +1,7 @@
 import { type Digest, digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { compileReportSchema, type ReportSchema } from '../grading/report-schema.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import type { PlanContext } from '../ledger/plan-index.js';
 import { bindingOf, type IdentifiedManifest, type Manifest } from '../manifest/manifest.js';
 import { type PartialTaskSets, resolvePartialTaskSets } from '../protocol/partial-tasks.js';

@@ -3,7 +3,7 @@ import { BoundbookError } from '../core/errors.js';
 import { parseStrictJson } from '../core/strict-json.js';
 import { type AnswerGrader, isAnswerGrader } from '../grading/answer.js';
 import { isCut, regradeAnswer } from '../grading/regrade.js';
-import type { Entry, EntryOf } from '../ledger/entries.js';
+import type { Entry, EntryOf } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { PartialTaskSets } from '../protocol/partial-tasks.js';
 import { graderSchema } from '../protocol/schema.js';

@@ -4,7 +4,7 @@ import { decodeUtf8 } from '../core/files.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
 import { parseStrictJson } from '../core/strict-json.js';
 import { decodeEntry } from '../ledger/codec.js';
-import type { Entry } from '../ledger/entries.js';
+import type { Entry } from '../ledger/entries/entry.js';
 import { LedgerFold } from '../ledger/fold.js';
 import { CompactRange, leafHash } from '../ledger/merkle.js';
 import type { LedgerHead } from '../ledger/reader.js';

@@ -3,7 +3,7 @@ import { type Digest, digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import type { JsonValue } from '../core/json.js';
 import { parseStrictJson } from '../core/strict-json.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import type { Protocol } from '../protocol/schema.js';
 import type { Work } from '../runner/adapters/adapter.js';
 import { trialRequest } from '../runner/adapters/harbor.js';

@@ -1,4 +1,4 @@
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import { ancestry } from '../manifest/lineage.js';
 import type { IdentifiedManifest } from '../manifest/manifest.js';

@@ -1,4 +1,4 @@
-import type { Entry, EntryOf } from '../ledger/entries.js';
+import type { Entry, EntryOf } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { Findings } from './finding.js';
 

@@ -1,7 +1,7 @@
 import { BoundbookError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import { type Checkpoint, checkpointOf, formatCheckpoint } from '../ledger/checkpoint.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import { HashTiles } from '../ledger/hash-tiles.js';
 import { leafHash } from '../ledger/merkle.js';
 import { type Origin, originText, parseOrigin } from '../ledger/origin.js';

@@ -3,7 +3,7 @@ import type { Digest } from '../core/digest.js';
 import { digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { parseStrictJson } from '../core/strict-json.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import type { HarborRunner } from '../protocol/schema.js';
 import { trialExpectations } from '../runner/adapters/harbor-config.js';
 import {

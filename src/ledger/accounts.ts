@@ -1,5 +1,5 @@
 import type { Violation } from '../attempts/machine.js';
-import type { EntryOf } from './entries.js';
+import type { EntryOf } from './entries/entry.js';
 import type { SessionBook } from './sessions.js';
 
 /** What a scheduler gave to a job (P21). */

@@ -2,7 +2,7 @@ import { type PutItem, putItems, secretCommitment, verdictCommitment } from '../
 import type { Violation } from '../attempts/machine.js';
 import type { Attribution } from '../attempts/rules.js';
 import type { Digest } from '../core/digest.js';
-import type { EntryOf } from './entries.js';
+import type { EntryOf } from './entries/entry.js';
 
 /** A failed attempt that an adjudicator may judge. */
 export interface Judgeable {

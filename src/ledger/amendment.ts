@@ -8,7 +8,7 @@ import { readWorkspace, type StoredManifest, storeManifestSync } from '../manife
 import { type Book, openBook } from './book.js';
 import { type CarryPlan, carryObstacle, planCarry } from './carry.js';
 import { EXPORTED_BLINDED } from './deviations.js';
-import type { EntryOf } from './entries.js';
+import type { EntryOf } from './entries/entry.js';
 import { amendedDraft, completeAmendment, findPredecessor, toPredecessor } from './predecessor.js';
 import type { Session } from './sessions.js';
 import type { LedgerStore } from './store.js';

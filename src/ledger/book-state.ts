@@ -1,6 +1,6 @@
 import type { LedgerRecord } from './chain.js';
 import { checkpointFaults } from './checkpoint-entry.js';
-import type { EntryOf } from './entries.js';
+import type { EntryOf } from './entries/entry.js';
 import { LedgerFold } from './fold.js';
 import { CompactRange } from './merkle.js';
 import type { PlanContext } from './plan-index.js';

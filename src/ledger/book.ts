@@ -11,7 +11,7 @@ import { loadManifest } from '../manifest/select.js';
 import type { StoredManifest } from '../manifest/workspace.js';
 import { resolveTaskSets, type TaskSets, taskFiles } from '../protocol/tasks.js';
 import { BookState } from './book-state.js';
-import type { DraftOf, EntryOf } from './entries.js';
+import type { DraftOf, EntryOf } from './entries/entry.js';
 import type { LedgerFold } from './fold.js';
 import type { CompactRange } from './merkle.js';
 import type { Carry } from './new-ledger.js';

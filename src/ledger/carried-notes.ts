@@ -2,7 +2,7 @@ import { canonicalText } from '../core/canonical-json.js';
 import type { Protocol } from '../protocol/schema.js';
 import type { TaskIds } from '../protocol/tasks.js';
 import { selectionDigest, toSelector } from '../slots/selector.js';
-import type { DraftOf } from './entries.js';
+import type { DraftOf } from './entries/entry.js';
 import type { LedgerFold, NotedDeviation } from './fold.js';
 
 /** The plan that carries. */

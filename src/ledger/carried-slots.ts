@@ -4,7 +4,7 @@ import { BoundbookError } from '../core/errors.js';
 import { exists } from '../core/files.js';
 import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import { type Book, ledgerFolder } from './book.js';
-import type { Entry, EntryOf } from './entries.js';
+import type { Entry, EntryOf } from './entries/entry.js';
 import type { LedgerFold } from './fold.js';
 import { LedgerReader } from './reader.js';
 import { LEDGER_FILE } from './schema.js';

@@ -3,7 +3,7 @@ import { BoundbookError } from '../core/errors.js';
 import type { Protocol } from '../protocol/schema.js';
 import { expandSlots } from '../slots/plan.js';
 import { ConditionComparison, type PlannedTasks } from './carry-conditions.js';
-import type { DraftOf, Entry } from './entries.js';
+import type { DraftOf, Entry } from './entries/entry.js';
 import type { LedgerFold } from './fold.js';
 
 /** Where each slot of a ledger was closed: filled entry by entry. */

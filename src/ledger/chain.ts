@@ -1,5 +1,5 @@
 import { decodeEntry } from './codec.js';
-import type { Entry } from './entries.js';
+import type { Entry } from './entries/entry.js';
 import { leafHash } from './merkle.js';
 
 /** The body of an entry alone: link and leaf follow from it. Nothing about it is trusted. */

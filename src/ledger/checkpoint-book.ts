@@ -1,6 +1,6 @@
 import type { Violation } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
-import type { EntryOf } from './entries.js';
+import type { EntryOf } from './entries/entry.js';
 
 /** One member for each field of a {@link CheckpointBook}. */
 export interface CheckpointBookSnapshot {

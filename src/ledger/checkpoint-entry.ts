@@ -3,7 +3,7 @@ import { BoundbookError } from '../core/errors.js';
 import type { SignerKey } from '../signing/keys.js';
 import { parseNote } from '../signing/note.js';
 import { parseCheckpoint, signCheckpoint } from './checkpoint.js';
-import type { DraftOf } from './entries.js';
+import type { DraftOf } from './entries/entry.js';
 import type { CompactRange } from './merkle.js';
 import { keyOfLedger, type LedgerIdentity, parseOrigin } from './origin.js';
 

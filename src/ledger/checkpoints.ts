@@ -2,7 +2,7 @@ import { BoundbookError } from '../core/errors.js';
 import type { SignerKey } from '../signing/keys.js';
 import type { Book } from './book.js';
 import { checkpointDraft } from './checkpoint-entry.js';
-import type { Entry, EntryOf } from './entries.js';
+import type { Entry, EntryOf } from './entries/entry.js';
 import { isNoteThere, notePath, writeNote } from './note-files.js';
 import type { LedgerObject } from './objects.js';
 import type { Decide, LedgerStore } from './store.js';

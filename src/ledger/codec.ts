@@ -2,7 +2,7 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { canonicalBytes, canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
 import { isTime } from '../core/time.js';
-import { type Entry, type EntryDraft, type EntryFrame, entryDraftSchema } from './entries.js';
+import { type Entry, type EntryDraft, type EntryFrame, entryDraftSchema } from './entries/entry.js';
 import { readCommonEntry } from './entry-form.js';
 
 /** Largest body of an entry, in bytes; what is larger becomes an object. */

@@ -1,6 +1,6 @@
 import { awaitsVerdict } from '../attempts/machine.js';
 import type { Protocol } from '../protocol/schema.js';
-import type { EntryOf } from './entries.js';
+import type { EntryOf } from './entries/entry.js';
 import type { SlotBook } from './slot-book.js';
 
 /** Something that stands between a ledger and reading its outcomes as those of the whole plan (P22). */

@@ -1,6 +1,6 @@
 import type { SlotState } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
-import type { EntryOf } from './entries.js';
+import type { EntryOf } from './entries/entry.js';
 
 /** What was spent on attempts. Seconds are wall-clock seconds of stages; they overlap when attempts run side by side. */
 export interface Effort {

@@ -3,7 +3,7 @@ import { BoundbookError } from '../core/errors.js';
 import { assertPlanned, type Selector, selectionDigest } from '../slots/selector.js';
 import type { Book } from './book.js';
 import { MAX_BODY_BYTES } from './codec.js';
-import type { DraftOf, EntryOf } from './entries.js';
+import type { DraftOf, EntryOf } from './entries/entry.js';
 import type { LedgerStore } from './store.js';
 
 /** How the note begins by which a bundle that leaves a blinded ledger is recorded. */

@@ -1,5 +1,5 @@
 import type { Digest } from '../core/digest.js';
-import type { Entry, EntryOf } from './entries.js';
+import type { Entry, EntryOf } from './entries/entry.js';
 
 /**
  * The texts of the entries that make up nearly all of a ledger, as regular expressions: canonical JSON has one spelling,

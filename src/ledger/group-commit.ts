@@ -1,4 +1,4 @@
-import type { Entry, EntryDraft } from './entries.js';
+import type { Entry, EntryDraft } from './entries/entry.js';
 import type { LedgerObject } from './objects.js';
 import { MAX_INLINE_BYTES } from './schema.js';
 import type { Appended, Decide, LedgerStore } from './store.js';

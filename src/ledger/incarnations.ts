@@ -1,7 +1,7 @@
 import { canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
 import { checkpointOf } from './checkpoint.js';
-import type { EntryDraft, EntryOf } from './entries.js';
+import type { EntryDraft, EntryOf } from './entries/entry.js';
 import { type LedgerIdentity, parseOrigin } from './origin.js';
 
 /** What `ledger.opened` says when an older copy was put back. Pure. */

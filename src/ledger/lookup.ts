@@ -6,7 +6,7 @@ import { expandSlots } from '../slots/plan.js';
 import { type SlotKey, slotTuple } from '../slots/slot.js';
 import type { Book } from './book.js';
 import { decodeEntry } from './codec.js';
-import type { Entry } from './entries.js';
+import type { Entry } from './entries/entry.js';
 import { asJson, isRecheck, MASK, maskEntry, maskState } from './mask.js';
 
 /** One thing in a ledger, as it may be shown now. */

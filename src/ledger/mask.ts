@@ -1,6 +1,6 @@
 import type { SlotState } from '../attempts/machine.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
-import type { Entry, EntryOf } from './entries.js';
+import type { Entry, EntryOf } from './entries/entry.js';
 
 /** Stands for what is not shown before unblinding (law 8). */
 export const MASK = '(masked until unblinding)';

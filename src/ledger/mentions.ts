@@ -1,6 +1,6 @@
 import type { Digest } from '../core/digest.js';
 import { pointerOf } from '../protocol/json-pointer.js';
-import type { Entry } from './entries.js';
+import type { Entry } from './entries/entry.js';
 
 /** What an object is to the entry that names it. */
 export type ObjectRole =

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { exists, makeFolder, writeError } from '../core/files.js';
 import type { FileSystemProbe } from '../core/statfs.js';
-import type { DraftOf, EntryDraft } from './entries.js';
+import type { DraftOf, EntryDraft } from './entries/entry.js';
 import { type LedgerObject, ObjectFolder, syncFolderSync } from './objects.js';
 import { createSchema, LEDGER_FILE, MAX_INLINE_BYTES } from './schema.js';
 import { assertLocalDisk, configureWriter, toLedgerError } from './sqlite.js';

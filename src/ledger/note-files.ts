@@ -4,7 +4,7 @@ import { BoundbookError, systemCode } from '../core/errors.js';
 import { makeFolder, readError, readFileBounded, writeFileDurable } from '../core/files.js';
 import { parseNote } from '../signing/note.js';
 import { checkpointOf } from './checkpoint.js';
-import type { EntryOf } from './entries.js';
+import type { EntryOf } from './entries/entry.js';
 import { parseOrigin } from './origin.js';
 
 /**

@@ -16,7 +16,7 @@ import {
   planCarry,
 } from './carry.js';
 import { decodeEntry } from './codec.js';
-import type { DraftOf } from './entries.js';
+import type { DraftOf } from './entries/entry.js';
 import type { LedgerFold } from './fold.js';
 import type { Carry } from './new-ledger.js';
 import { LEDGER_FILE } from './schema.js';

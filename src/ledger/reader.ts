@@ -5,7 +5,7 @@ import { BoundbookError } from '../core/errors.js';
 import { assertAnchored, readAnchor } from './anchor.js';
 import { type ChainFault, ChainVerifier, type LedgerRecord, type LedgerRow } from './chain.js';
 import { decodeEntry, MAX_BODY_BYTES } from './codec.js';
-import type { Entry, EntryType } from './entries.js';
+import type { Entry, EntryType } from './entries/entry.js';
 import { CompactRange, HASH_BYTES } from './merkle.js';
 import { assertContent, ObjectFolder } from './objects.js';
 import { LEDGER_FILE } from './schema.js';

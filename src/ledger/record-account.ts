@@ -1,7 +1,7 @@
 import { BoundbookError } from '../core/errors.js';
 import type { Account } from './accounts.js';
 import type { Book } from './book.js';
-import type { DraftOf, EntryOf } from './entries.js';
+import type { DraftOf, EntryOf } from './entries/entry.js';
 import { toObject } from './objects.js';
 import { sessionSeconds } from './sessions.js';
 import { parseSacct } from './slurm.js';

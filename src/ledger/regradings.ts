@@ -2,7 +2,7 @@ import type { Violation } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
 import type { Protocol } from '../protocol/schema.js';
 import { slotsDigest } from '../slots/selector.js';
-import type { EntryOf } from './entries.js';
+import type { EntryOf } from './entries/entry.js';
 import type { SlotBook } from './slot-book.js';
 
 /** A corrected grader and what it made of the outputs that it was given (B6). */

@@ -8,7 +8,7 @@ import type { StoredManifest } from '../manifest/workspace.js';
 import { readAnchor } from './anchor.js';
 import { openLedger } from './book.js';
 import type { LedgerRecord } from './chain.js';
-import type { DraftOf, Entry } from './entries.js';
+import type { DraftOf, Entry } from './entries/entry.js';
 import { LedgerFold } from './fold.js';
 import { nextIncarnation, type Restoration } from './incarnations.js';
 import { CompactRange } from './merkle.js';

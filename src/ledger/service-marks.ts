@@ -3,7 +3,7 @@ import type { Digest } from '../core/digest.js';
 import type { OpenaiRunner, Protocol } from '../protocol/schema.js';
 import { modelName } from '../slots/model-name.js';
 import type { SlotKey } from '../slots/slot.js';
-import type { EntryOf } from './entries.js';
+import type { EntryOf } from './entries/entry.js';
 import type { ServiceRecord, Session } from './sessions.js';
 
 /** An entry that later ones of its model are held against. */

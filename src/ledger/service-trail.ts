@@ -1,6 +1,6 @@
 import type { Protocol } from '../protocol/schema.js';
 import { modelName } from '../slots/model-name.js';
-import type { Entry } from './entries.js';
+import type { Entry } from './entries/entry.js';
 
 /** A service that described itself otherwise than before. */
 export interface DescriptionChange {

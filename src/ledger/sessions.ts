@@ -1,6 +1,6 @@
 import type { Violation } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
-import type { Entry, EntryOf } from './entries.js';
+import type { Entry, EntryOf } from './entries/entry.js';
 
 /** One service process that a session started. */
 export interface ServiceRecord {

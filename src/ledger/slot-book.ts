@@ -12,7 +12,8 @@ import {
 import type { SlotKey } from '../slots/slot.js';
 import { CARRIED_FORM, SETTLED_FORM } from './closed-records.js';
 import { addParts, type EffortParts, NO_PARTS, splitEffort, stageEffort } from './costs.js';
-import { type Entry, type EntryOf, startEvent, toSlotEvent } from './entries.js';
+import type { Entry, EntryOf } from './entries/entry.js';
+import { startEvent, toSlotEvent } from './entries/slot-event.js';
 import { type PlanContext, PlanIndex, slotRules } from './plan-index.js';
 import {
   type CarriedSlot,

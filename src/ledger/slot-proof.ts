@@ -4,7 +4,7 @@ import type { Book } from './book.js';
 import type { Checkpoint } from './checkpoint.js';
 import { decodeEntry } from './codec.js';
 import { newestNote } from './cosignatures.js';
-import type { Entry } from './entries.js';
+import type { Entry } from './entries/entry.js';
 import { ledgerTree } from './ledger-tree.js';
 import { slotKeyOf } from './lookup.js';
 import { asJson, maskEntry } from './mask.js';

@@ -1,7 +1,7 @@
 import { attemptId, type SlotRules, type SlotState } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
 import type { StageEffort } from './costs.js';
-import type { DraftOf } from './entries.js';
+import type { DraftOf } from './entries/entry.js';
 
 /** A slot that an attempt was started for and that can still change. */
 export interface LiveSlot {

@@ -3,7 +3,7 @@ import { BoundbookError, systemCode } from '../core/errors.js';
 import type { FileSystemProbe } from '../core/statfs.js';
 import { type Anchor, replaceAnchor, writeAnchor } from './anchor.js';
 import { ChainVerifier, type LedgerRecord } from './chain.js';
-import type { Entry, EntryDraft } from './entries.js';
+import type { Entry, EntryDraft } from './entries/entry.js';
 import { makeLedgerFile, type Opening } from './new-ledger.js';
 import { type LedgerObject, ObjectFolder } from './objects.js';
 import { damageOf, LedgerReader } from './reader.js';

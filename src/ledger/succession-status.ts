@@ -4,7 +4,7 @@ import { inForce, successorOf, supersededBy } from '../manifest/succession.js';
 import type { StoredManifest } from '../manifest/workspace.js';
 import { ledgerFolder } from './book.js';
 import { decodeEntry } from './codec.js';
-import type { Entry, EntryOf, EntryType } from './entries.js';
+import type { Entry, EntryOf, EntryType } from './entries/entry.js';
 import { LedgerReader } from './reader.js';
 
 /** Whether a superseded plan's ledger says so: a crash can come between the new manifest and the entry (P22). */

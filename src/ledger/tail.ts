@@ -2,7 +2,7 @@ import { BoundbookError } from '../core/errors.js';
 import { isTime } from '../core/time.js';
 import type { LedgerRecord } from './chain.js';
 import { encodeEntry } from './codec.js';
-import type { EntryDraft } from './entries.js';
+import type { EntryDraft } from './entries/entry.js';
 import { leafHash } from './merkle.js';
 
 /** The end of a ledger: what the next entry follows. */

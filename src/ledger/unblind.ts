@@ -5,7 +5,7 @@ import { inForce, successorOf } from '../manifest/succession.js';
 import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
 import { type Book, openBook } from './book.js';
 import { countUnjudged, type Obstacle } from './completeness.js';
-import type { EntryOf } from './entries.js';
+import type { EntryOf } from './entries/entry.js';
 import type { LedgerHead } from './reader.js';
 import type { LedgerStore } from './store.js';
 

@@ -5,7 +5,7 @@ import { BoundbookError } from '../core/errors.js';
 import { type AnswerGrader, isAnswerGrader } from '../grading/answer.js';
 import { regradeAnswer } from '../grading/regrade.js';
 import type { Book } from '../ledger/book.js';
-import type { DraftOf, EntryOf } from '../ledger/entries.js';
+import type { DraftOf, EntryOf } from '../ledger/entries/entry.js';
 import { type LedgerObject, toObject } from '../ledger/objects.js';
 import { regradableSlots } from '../ledger/regradings.js';
 import type { LedgerStore } from '../ledger/store.js';

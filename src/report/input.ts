@@ -1,7 +1,7 @@
 import type { Digest } from '../core/digest.js';
 import type { Book } from '../ledger/book.js';
 import { carriedSlots } from '../ledger/carried-slots.js';
-import type { Entry } from '../ledger/entries.js';
+import type { Entry } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { SlotBook } from '../ledger/slot-book.js';
 import type { IdentifiedManifest, Manifest } from '../manifest/manifest.js';

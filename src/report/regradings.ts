@@ -1,4 +1,4 @@
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { SlotKey } from '../slots/slot.js';
 

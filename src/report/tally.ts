@@ -1,4 +1,4 @@
-import type { Entry, EntryOf } from '../ledger/entries.js';
+import type { Entry, EntryOf } from '../ledger/entries/entry.js';
 import { ServiceTrail } from '../ledger/service-trail.js';
 import type { Protocol } from '../protocol/schema.js';
 import { RegradingTally } from './regradings.js';

@@ -7,7 +7,7 @@ import { exists, readFileBounded } from '../core/files.js';
 import { type Inspection, inspectHost, type Mismatch } from '../gate/inspect.js';
 import { alteredManifestError, gateError } from '../gate/refusal.js';
 import { type Book, ledgerFolder, openBook, openOrCreateBook } from '../ledger/book.js';
-import type { DraftOf } from '../ledger/entries.js';
+import type { DraftOf } from '../ledger/entries/entry.js';
 import type { Restoration } from '../ledger/incarnations.js';
 import { prepareCarry } from '../ledger/predecessor.js';
 import { openIncarnation, type RestoreRequest } from '../ledger/restore.js';

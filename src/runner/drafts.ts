@@ -3,7 +3,8 @@ import { classify } from '../attempts/rules.js';
 import type { FailureSignals } from '../attempts/signals.js';
 import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
-import { type DraftOf, type EntryDraft, toSlotEvent } from '../ledger/entries.js';
+import type { DraftOf, EntryDraft } from '../ledger/entries/entry.js';
+import { toSlotEvent } from '../ledger/entries/slot-event.js';
 import { type LedgerObject, toObject } from '../ledger/objects.js';
 import type { Evidence, GenerateEnd, GradeEnd } from './adapters/adapter.js';
 

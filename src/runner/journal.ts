@@ -1,7 +1,8 @@
 import { type SlotRules, step } from '../attempts/machine.js';
 import { canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
-import { type EntryDraft, toSlotEvent } from '../ledger/entries.js';
+import type { EntryDraft } from '../ledger/entries/entry.js';
+import { toSlotEvent } from '../ledger/entries/slot-event.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import { GroupCommitter } from '../ledger/group-commit.js';
 import type { LedgerObject } from '../ledger/objects.js';

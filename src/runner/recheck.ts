@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { failureSignals } from '../attempts/signals.js';
 import { BoundbookError } from '../core/errors.js';
 import type { Book } from '../ledger/book.js';
-import type { DraftOf } from '../ledger/entries.js';
+import type { DraftOf } from '../ledger/entries/entry.js';
 import { type LedgerObject, toObject } from '../ledger/objects.js';
 import { recheckSample } from '../ledger/recheck-sample.js';
 import type { Protocol } from '../protocol/schema.js';

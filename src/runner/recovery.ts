@@ -1,4 +1,4 @@
-import type { DraftOf, EntryDraft } from '../ledger/entries.js';
+import type { DraftOf, EntryDraft } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { LedgerObject } from '../ledger/objects.js';
 import type { Session } from '../ledger/sessions.js';

@@ -1,4 +1,4 @@
-import type { DraftOf, EntryDraft } from '../ledger/entries.js';
+import type { DraftOf, EntryDraft } from '../ledger/entries/entry.js';
 import { toObject } from '../ledger/objects.js';
 import { OPERATORS_WORD, type OpenaiRunner } from '../protocol/schema.js';
 import type { CanaryTaken } from './canary.js';

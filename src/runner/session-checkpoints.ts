@@ -1,7 +1,7 @@
 import { BoundbookError } from '../core/errors.js';
 import type { Book } from '../ledger/book.js';
 import { decideCheckpoint, healNotes, writtenEntry } from '../ledger/checkpoints.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import { writeNote } from '../ledger/note-files.js';
 import type { LedgerObject } from '../ledger/objects.js';
 import type { LedgerStore } from '../ledger/store.js';

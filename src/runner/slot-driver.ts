@@ -1,7 +1,7 @@
 import { type Action, attemptId, nextAction } from '../attempts/machine.js';
 import type { Attribution } from '../attempts/rules.js';
 import type { FailureSignals } from '../attempts/signals.js';
-import type { EntryDraft } from '../ledger/entries.js';
+import type { EntryDraft } from '../ledger/entries/entry.js';
 import { type LedgerObject, toObject } from '../ledger/objects.js';
 import type { Adapter, RunningAttempt } from './adapters/adapter.js';
 import { secondsSince } from './adapters/adapter.js';

@@ -1,5 +1,5 @@
 import type { BoundbookError } from '../core/errors.js';
-import type { DraftOf } from '../ledger/entries.js';
+import type { DraftOf } from '../ledger/entries/entry.js';
 
 export type PauseReason = DraftOf<'run.paused'>['reason'];
 

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../core/json.js';
 import { labelled } from '../core/labelled.js';
 import type { Book } from '../ledger/book.js';
-import type { EntryOf } from '../ledger/entries.js';
+import type { EntryOf } from '../ledger/entries/entry.js';
 import { notePath } from '../ledger/note-files.js';
 import type { StopCause } from './stop.js';
 

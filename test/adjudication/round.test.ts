@@ -10,7 +10,7 @@ import type { OptionValue } from '../../src/commands/command.js';
 import { command as report } from '../../src/commands/report.js';
 import { type AmendmentHooks, amendPlan } from '../../src/ledger/amendment.js';
 import { openBook } from '../../src/ledger/book.js';
-import type { Entry, EntryOf } from '../../src/ledger/entries.js';
+import type { Entry, EntryOf } from '../../src/ledger/entries/entry.js';
 import { LedgerFold } from '../../src/ledger/fold.js';
 import { lookUp } from '../../src/ledger/lookup.js';
 import { unblindPlan } from '../../src/ledger/unblind.js';

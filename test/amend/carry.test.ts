@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
 import { openBook } from '../../src/ledger/book.js';
-import type { EntryOf } from '../../src/ledger/entries.js';
+import type { EntryOf } from '../../src/ledger/entries/entry.js';
 import type { StoredManifest } from '../../src/manifest/workspace.js';
 import type { SelectField } from '../../src/slots/selector.js';
 import { type PlanSetting, put, RULES, type Trial, trial } from '../runner/fixture.js';

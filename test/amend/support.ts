@@ -1,7 +1,7 @@
 import type { CommandContext, CommandDefinition, CommandResult } from '../../src/commands/command.js';
 import { type Amendment, type AmendmentRequest, amendPlan } from '../../src/ledger/amendment.js';
 import { openBook } from '../../src/ledger/book.js';
-import type { Entry } from '../../src/ledger/entries.js';
+import type { Entry } from '../../src/ledger/entries/entry.js';
 import type { StoredManifest } from '../../src/manifest/workspace.js';
 import { buildReport } from '../../src/report/build.js';
 import { exposureOf } from '../../src/report/exposure.js';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { canonicalText } from '../../src/core/canonical-json.js';
 import { decodeEntry } from '../../src/ledger/codec.js';
-import { entryDraftSchema } from '../../src/ledger/entries.js';
+import { entryDraftSchema } from '../../src/ledger/entries/entry.js';
 import { readCommonEntry } from '../../src/ledger/entry-form.js';
 
 /**

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { canonicalText } from '../../src/core/canonical-json.js';
 import { type Digest, digestOf, hexOf } from '../../src/core/digest.js';
 import { checkpointDraft } from '../../src/ledger/checkpoint-entry.js';
-import type { Entry, EntryOf, EntryType } from '../../src/ledger/entries.js';
+import type { Entry, EntryOf, EntryType } from '../../src/ledger/entries/entry.js';
 import { CompactRange, leafHash } from '../../src/ledger/merkle.js';
 import type { SignerKey } from '../../src/signing/keys.js';
 import { type Trial, temporaryFolder } from '../runner/fixture.js';

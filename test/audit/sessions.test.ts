@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Findings } from '../../src/audit/finding.js';
 import { checkSession } from '../../src/audit/sessions.js';
-import type { DraftOf } from '../../src/ledger/entries.js';
+import type { DraftOf } from '../../src/ledger/entries/entry.js';
 import { foldOf, gateDraft, SESSION, SlotScript, slotAt } from '../ledger/support.js';
 
 const OTHER = '6'.repeat(32);

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { Entry } from '../../src/ledger/entries.js';
+import type { Entry } from '../../src/ledger/entries/entry.js';
 import { markedProcesses } from '../../src/runner/process-tree.js';
 import { compiledSources } from '../ledger/compiled.js';
 import { type PlanSetting, productAt, type Trial, trial } from '../runner/fixture.js';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
 import { ERROR_CODES } from '../../src/core/error-codes.js';
-import type { Entry, EntryOf, EntryType } from '../../src/ledger/entries.js';
+import type { Entry, EntryOf, EntryType } from '../../src/ledger/entries/entry.js';
 import { LedgerReader } from '../../src/ledger/reader.js';
 import { LEDGER_FILE } from '../../src/ledger/schema.js';
 import { readStageRecord } from '../../src/runner/adapters/stage-record.js';

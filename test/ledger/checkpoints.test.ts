@@ -5,7 +5,7 @@ import { openBook } from '../../src/ledger/book.js';
 import { checkpointOf, verifyCheckpoint } from '../../src/ledger/checkpoint.js';
 import { checkpointFaults } from '../../src/ledger/checkpoint-entry.js';
 import { decideCheckpoint, healNotes, writeCheckpoint } from '../../src/ledger/checkpoints.js';
-import type { EntryDraft } from '../../src/ledger/entries.js';
+import type { EntryDraft } from '../../src/ledger/entries/entry.js';
 import { GroupCommitter } from '../../src/ledger/group-commit.js';
 import { CompactRange } from '../../src/ledger/merkle.js';
 import { notePath, readNotes, writeNote } from '../../src/ledger/note-files.js';

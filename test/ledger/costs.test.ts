@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { armCosts } from '../../src/ledger/arm-costs.js';
 import { NO_EFFORT, NO_PARTS } from '../../src/ledger/costs.js';
-import type { DraftOf, EntryDraft } from '../../src/ledger/entries.js';
+import type { DraftOf, EntryDraft } from '../../src/ledger/entries/entry.js';
 import { LedgerFold } from '../../src/ledger/fold.js';
 import { readSacct } from '../../src/ledger/slurm.js';
 import { protocolSchema } from '../../src/protocol/schema.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { attemptId } from '../../src/attempts/machine.js';
-import type { DraftOf, EntryDraft } from '../../src/ledger/entries.js';
+import type { DraftOf, EntryDraft } from '../../src/ledger/entries/entry.js';
 import { PlanIndex, slotRules } from '../../src/ledger/plan-index.js';
 import { sessionSeconds } from '../../src/ledger/sessions.js';
 import { SettledSlot } from '../../src/ledger/slot-records.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/core/digest.js';
-import type { DraftOf } from '../../src/ledger/entries.js';
+import type { DraftOf } from '../../src/ledger/entries/entry.js';
 import { signedNote } from './notes.js';
 import { CONTEXT, foldOf, gateDraft, openedDraft, SlotScript, slotAt } from './support.js';
 

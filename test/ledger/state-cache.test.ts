@@ -8,7 +8,7 @@ import { type Book, openBook, openOrCreateBook } from '../../src/ledger/book.js'
 import { BookState } from '../../src/ledger/book-state.js';
 import { CheckpointBook } from '../../src/ledger/checkpoint-book.js';
 import { SETTLED_FORM } from '../../src/ledger/closed-records.js';
-import type { DraftOf } from '../../src/ledger/entries.js';
+import type { DraftOf } from '../../src/ledger/entries/entry.js';
 import { LedgerFold } from '../../src/ledger/fold.js';
 import { toObject } from '../../src/ledger/objects.js';
 import { LedgerReader } from '../../src/ledger/reader.js';

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { canonicalText } from '../../src/core/canonical-json.js';
 import { digestOf, hexOf } from '../../src/core/digest.js';
 import { anchorPath } from '../../src/ledger/anchor.js';
-import type { Entry } from '../../src/ledger/entries.js';
+import type { Entry } from '../../src/ledger/entries/entry.js';
 import { CompactRange, leafHash } from '../../src/ledger/merkle.js';
 import { toObject } from '../../src/ledger/objects.js';
 import { LedgerStore } from '../../src/ledger/store.js';

@@ -7,7 +7,7 @@ import { failureSignals } from '../../src/attempts/signals.js';
 import { type Digest, digestOf } from '../../src/core/digest.js';
 import { makeFolder } from '../../src/core/files.js';
 import { type Book, openOrCreateBook } from '../../src/ledger/book.js';
-import type { DraftOf, EntryDraft, EntryType } from '../../src/ledger/entries.js';
+import type { DraftOf, EntryDraft, EntryType } from '../../src/ledger/entries/entry.js';
 import { LedgerFold } from '../../src/ledger/fold.js';
 import { type LedgerObject, toObject } from '../../src/ledger/objects.js';
 import { type PlanContext, slotRules } from '../../src/ledger/plan-index.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { FINDINGS } from '../../src/audit/finding.js';
-import { entryDraftSchema } from '../../src/ledger/entries.js';
+import { entryDraftSchema } from '../../src/ledger/entries/entry.js';
 import { manifestSchema } from '../../src/manifest/schema.js';
 import { CAUSES, PHASES, protocolSchema, STAGES } from '../../src/protocol/schema.js';
 

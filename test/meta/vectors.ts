@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { EntryDraft } from '../../src/ledger/entries.js';
+import type { EntryDraft } from '../../src/ledger/entries/entry.js';
 import type { AttributionRule, Condition } from '../../src/protocol/schema.js';
 
 /**

@@ -18,7 +18,7 @@ import { canonicalText } from '../../src/core/canonical-json.js';
 import { digestOf } from '../../src/core/digest.js';
 import { ChainVerifier } from '../../src/ledger/chain.js';
 import { decodeEntry } from '../../src/ledger/codec.js';
-import type { Entry } from '../../src/ledger/entries.js';
+import type { Entry } from '../../src/ledger/entries/entry.js';
 import { CompactRange, leafHash } from '../../src/ledger/merkle.js';
 import { readAttestation } from '../../src/manifest/attestations.js';
 import { temporaryFolder } from '../audit/bundle/support.js';

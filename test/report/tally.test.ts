@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Entry, EntryDraft } from '../../src/ledger/entries.js';
+import type { Entry, EntryDraft } from '../../src/ledger/entries/entry.js';
 import { tallyEntries } from '../../src/report/tally.js';
 import { PROTOCOL, SESSION, SLOTS, SlotScript, slotAt } from '../ledger/support.js';
 

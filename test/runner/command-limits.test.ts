@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { command as show } from '../../src/commands/show.js';
 import { digestOf } from '../../src/core/digest.js';
 import { openBook } from '../../src/ledger/book.js';
-import type { EntryOf } from '../../src/ledger/entries.js';
+import type { EntryOf } from '../../src/ledger/entries/entry.js';
 import { ObjectFolder } from '../../src/ledger/objects.js';
 import { runStage } from '../../src/runner/adapters/stage-process.js';
 import { hasEnded, readStat } from '../../src/runner/process-identity.js';

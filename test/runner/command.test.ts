@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openBook } from '../../src/ledger/book.js';
-import type { Entry } from '../../src/ledger/entries.js';
+import type { Entry } from '../../src/ledger/entries/entry.js';
 import { COMMAND_PLAN, COMMAND_RUNNER } from './command-plan.js';
 import { type PlanSetting, type Trial, temporaryFolder, trial } from './fixture.js';
 import { settled, story, undetermined } from './story.js';

@@ -5,7 +5,7 @@ import { afterAll } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
 import { VERSION } from '../../src/core/version.js';
 import { openBook } from '../../src/ledger/book.js';
-import type { Entry, EntryOf, EntryType } from '../../src/ledger/entries.js';
+import type { Entry, EntryOf, EntryType } from '../../src/ledger/entries/entry.js';
 import { freezeProtocol } from '../../src/manifest/freeze.js';
 import type { Product } from '../../src/manifest/product.js';
 import type { StoredManifest } from '../../src/manifest/workspace.js';

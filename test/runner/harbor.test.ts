@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { exportBundle } from '../../src/audit/bundle/export.js';
-import type { Entry } from '../../src/ledger/entries.js';
+import type { Entry } from '../../src/ledger/entries/entry.js';
 import { hasPython, python, VERIFIER } from '../verify/python.js';
 import { trial } from './fixture.js';
 import { harborPlan } from './harbor-plan.js';

@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { DraftOf } from '../../src/ledger/entries.js';
+import type { DraftOf } from '../../src/ledger/entries/entry.js';
 import { toObject } from '../../src/ledger/objects.js';
 import { writeStageRecord } from '../../src/runner/adapters/stage-record.js';
 import { readStat } from '../../src/runner/process-identity.js';

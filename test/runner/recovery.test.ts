@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { attemptId } from '../../src/attempts/machine.js';
 import { failureSignals } from '../../src/attempts/signals.js';
 import { openBook } from '../../src/ledger/book.js';
-import type { DraftOf } from '../../src/ledger/entries.js';
+import type { DraftOf } from '../../src/ledger/entries/entry.js';
 import type { Adapter } from '../../src/runner/adapters/adapter.js';
 import { Journal } from '../../src/runner/journal.js';
 import { jobOf } from '../../src/runner/plan-queue.js';

@@ -1,4 +1,4 @@
-import type { Entry, EntryOf } from '../../src/ledger/entries.js';
+import type { Entry, EntryOf } from '../../src/ledger/entries/entry.js';
 import type { Trial } from './fixture.js';
 
 /** What the ledger says of a task's one slot: each entry as a short text, in order. */

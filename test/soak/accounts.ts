@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Digest } from '../../src/core/digest.js';
-import type { Entry } from '../../src/ledger/entries.js';
+import type { Entry } from '../../src/ledger/entries/entry.js';
 import { observed } from '../runner/story.js';
 import { canHappenToAny, isOwnEnd } from './modes.js';
 

@@ -4,7 +4,7 @@ import {
   type Verdict,
   verdictCommitment,
 } from '../../src/attempts/adjudication.js';
-import type { EntryDraft } from '../../src/ledger/entries.js';
+import type { EntryDraft } from '../../src/ledger/entries/entry.js';
 
 export const ROUND = 'd'.repeat(32);
 export const SECRET = '5e'.repeat(32);

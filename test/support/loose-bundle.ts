@@ -4,7 +4,7 @@ import { SqliteCopy } from '../../src/audit/bundle/sqlite-copy.js';
 import { canonicalBytes, canonicalText } from '../../src/core/canonical-json.js';
 import { type Digest, digestOf, hexOf } from '../../src/core/digest.js';
 import { decodeEntry } from '../../src/ledger/codec.js';
-import type { EntryOf, EntryType } from '../../src/ledger/entries.js';
+import type { EntryOf, EntryType } from '../../src/ledger/entries/entry.js';
 import { mentionsOf } from '../../src/ledger/mentions.js';
 import { CompactRange, leafHash } from '../../src/ledger/merkle.js';
 

@@ -6,7 +6,7 @@ import { canonicalBytes } from '../../src/core/canonical-json.js';
 import { digestOf } from '../../src/core/digest.js';
 import { isAnswerGrader } from '../../src/grading/answer.js';
 import { ledgerFolder } from '../../src/ledger/book.js';
-import type { DraftOf, EntryDraft } from '../../src/ledger/entries.js';
+import type { DraftOf, EntryDraft } from '../../src/ledger/entries/entry.js';
 import { CompactRange } from '../../src/ledger/merkle.js';
 import { type LedgerObject, toObject } from '../../src/ledger/objects.js';
 import { LedgerStore } from '../../src/ledger/store.js';

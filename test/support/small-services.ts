@@ -1,5 +1,5 @@
 import { canonicalText } from '../../src/core/canonical-json.js';
-import type { DraftOf, EntryDraft } from '../../src/ledger/entries.js';
+import type { DraftOf, EntryDraft } from '../../src/ledger/entries/entry.js';
 import { type LedgerObject, toObject } from '../../src/ledger/objects.js';
 import { OPERATORS_WORD, type OpenaiRunner } from '../../src/protocol/schema.js';
 import {

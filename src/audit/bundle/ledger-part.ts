@@ -4,7 +4,7 @@ import type { Digest } from '../../core/digest.js';
 import { BoundbookError } from '../../core/errors.js';
 import { parseStrictJson } from '../../core/strict-json.js';
 import { decodeEntry } from '../../ledger/codec.js';
-import type { EntryOf } from '../../ledger/entries.js';
+import type { EntryOf } from '../../ledger/entries/entry.js';
 import type { IdentifiedManifest } from '../../manifest/manifest.js';
 import { type Manifest, parseManifest } from '../../manifest/manifest.js';
 import { Findings } from '../finding.js';

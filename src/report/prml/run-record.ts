@@ -1,6 +1,6 @@
 import type { Digest } from '../../core/digest.js';
 import { BoundbookError } from '../../core/errors.js';
-import type { Entry, EntryOf } from '../../ledger/entries.js';
+import type { Entry, EntryOf } from '../../ledger/entries/entry.js';
 import type { LedgerFold } from '../../ledger/fold.js';
 import { type PrmlMapping, prmlBytes } from './canonical.js';
 import type { PrmlClaim } from './claim.js';

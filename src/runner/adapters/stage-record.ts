@@ -5,7 +5,7 @@ import { type Digest, digestOf, isDigest } from '../../core/digest.js';
 import { BoundbookError } from '../../core/errors.js';
 import { readFileBounded, writeFileDurable } from '../../core/files.js';
 import { parseStrictJson } from '../../core/strict-json.js';
-import { type DraftOf, entryDraftSchema } from '../../ledger/entries.js';
+import { type DraftOf, entryDraftSchema } from '../../ledger/entries/entry.js';
 import type { LedgerObject } from '../../ledger/objects.js';
 
 type StageDraft = DraftOf<'stage.finished'>;

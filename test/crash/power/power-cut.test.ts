@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, rmSync } fro
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Entry } from '../../../src/ledger/entries.js';
+import type { Entry } from '../../../src/ledger/entries/entry.js';
 import { mentionsOf } from '../../../src/ledger/mentions.js';
 import { LedgerReader } from '../../../src/ledger/reader.js';
 import { LEDGER_FILE } from '../../../src/ledger/schema.js';
