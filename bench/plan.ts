@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Protocol } from '../src/protocol/schema.js';
+import type { Protocol } from '../src/protocol/schema/protocol.js';
 import { planDigest } from '../src/slots/plan.js';
 import { atMost, type Figure } from './figure.js';
 import { peakMemory } from './memory.js';

@@ -72,7 +72,7 @@ export {
 export { type Manifest, parseManifest } from './manifest/manifest.js';
 export { protocolJsonSchema } from './protocol/json-schema.js';
 export { type ProtocolDocument, readProtocol } from './protocol/read.js';
-export type { Protocol } from './protocol/schema.js';
+export type { Protocol } from './protocol/schema/protocol.js';
 export { resolveTaskSets, type TaskIds, type TaskSets, taskFiles } from './protocol/tasks.js';
 export {
   type Envelope,

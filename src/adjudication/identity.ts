@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { posix } from 'node:path';
 import { canonicalText } from '../core/canonical-json.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 
 /** What would tell whose attempt a piece of evidence is (P14). */
 export interface Identity {

@@ -1,4 +1,4 @@
-import type { AttributionRule } from '../protocol/schema.js';
+import type { AttributionRule } from '../protocol/schema/attempts.js';
 
 function infrastructure(id: string, when: AttributionRule['when']): AttributionRule {
   return { id, when, attribute: 'infrastructure', sufficient: true };

@@ -1,4 +1,4 @@
-import type { AttributionRule } from '../protocol/schema.js';
+import type { AttributionRule } from '../protocol/schema/attempts.js';
 import { type Classification, type Condition, classify, holds, isNameOnly, type When } from './rules.js';
 import type { FailureSignals } from './signals.js';
 

@@ -1,5 +1,7 @@
 import type { Digest } from '../core/digest.js';
-import type { AttemptLimits, Phase, Runner } from '../protocol/schema.js';
+import type { AttemptLimits } from '../protocol/schema/attempts.js';
+import type { Runner } from '../protocol/schema/runner.js';
+import type { Phase } from '../protocol/schema/signals.js';
 import { attemptId, nextAction, PLANNED, type SlotState } from './machine.js';
 import { type Classification, classify } from './rules.js';
 import { type FailureSignals, failureSignals } from './signals.js';

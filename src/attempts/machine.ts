@@ -1,6 +1,6 @@
 import { canonicalText } from '../core/canonical-json.js';
 import { type Digest, sha256Hex } from '../core/digest.js';
-import type { AttributionRule } from '../protocol/schema.js';
+import type { AttributionRule } from '../protocol/schema/attempts.js';
 import { type Attribution, classify } from './rules.js';
 import type { FailureSignals } from './signals.js';
 

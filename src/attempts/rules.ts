@@ -1,5 +1,5 @@
 import { BoundbookError } from '../core/errors.js';
-import type { AttributionRule } from '../protocol/schema.js';
+import type { AttributionRule } from '../protocol/schema/attempts.js';
 import type { FailureSignals } from './signals.js';
 
 /** Whose fault a failure is (P12 to P14). */

@@ -1,4 +1,4 @@
-import type { Cause, HostEvent, Phase, Stage } from '../protocol/schema.js';
+import type { Cause, HostEvent, Phase, Stage } from '../protocol/schema/signals.js';
 
 /**
  * What was observed of a failure, outside the candidate's reach (DESIGN §9). Typed signals decide; `exception` and

@@ -1,6 +1,6 @@
 import type { Digest } from '../core/digest.js';
 import type { EntryOf } from '../ledger/entries/entry.js';
-import type { Artifact, CommandRunner } from '../protocol/schema.js';
+import type { Artifact, CommandRunner } from '../protocol/schema/command-runner.js';
 import { CAPTURE, type Capture, readCapture } from '../runner/adapters/capture.js';
 import { keptBytes } from '../runner/adapters/spool.js';
 import type { Findings, Place } from './finding.js';

@@ -2,7 +2,7 @@ import type { FailureSignals } from '../attempts/signals.js';
 import { type Digest, digestOf } from '../core/digest.js';
 import { isAnswerGrader } from '../grading/answer.js';
 import type { EntryOf } from '../ledger/entries/entry.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { Question, Usage } from '../runner/adapters/openai-answer.js';
 import { questionOf } from '../runner/adapters/openai-request.js';
 import { readResponse } from '../runner/adapters/openai-stream.js';

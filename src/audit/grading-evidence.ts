@@ -5,7 +5,7 @@ import { answerReport } from '../grading/report.js';
 import type { ReportSchema } from '../grading/report-schema.js';
 import { faultText, type ReportVerdict, validateReport } from '../grading/validate-report.js';
 import type { EntryOf } from '../ledger/entries/entry.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { Findings, Place } from './finding.js';
 import { Memo, REMEMBERED } from './memo.js';
 import type { ObjectShelf } from './objects.js';

@@ -1,7 +1,8 @@
 import type { Digest } from '../core/digest.js';
 import type { NotedDeviation } from '../ledger/fold.js';
 import type { ObjectRole } from '../ledger/mentions.js';
-import { OPERATORS_WORD, type Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
+import { OPERATORS_WORD } from '../protocol/schema/services.js';
 import { selectorText } from '../slots/selector.js';
 import type { CheckpointReach } from './checkpoint-audit.js';
 import type { LedgerAudit } from './ledger-audit.js';

@@ -6,7 +6,7 @@ import { isCut, regradeAnswer } from '../grading/regrade.js';
 import type { Entry, EntryOf } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { PartialTaskSets } from '../protocol/partial-tasks.js';
-import { graderSchema } from '../protocol/schema.js';
+import { graderSchema } from '../protocol/schema/grader.js';
 import type { Findings } from './finding.js';
 import type { ObjectShelf } from './objects.js';
 import type { Unchecked } from './unchecked.js';

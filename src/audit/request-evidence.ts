@@ -4,7 +4,7 @@ import { BoundbookError } from '../core/errors.js';
 import type { JsonValue } from '../core/json.js';
 import { parseStrictJson } from '../core/strict-json.js';
 import type { EntryOf } from '../ledger/entries/entry.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { Work } from '../runner/adapters/adapter.js';
 import { trialRequest } from '../runner/adapters/harbor.js';
 import { buildRequest } from '../runner/adapters/openai-request.js';

@@ -2,7 +2,7 @@ import { canonicalText } from '../core/canonical-json.js';
 import type { Digest } from '../core/digest.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
 import type { Entry, EntryOf } from '../ledger/entries/entry.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import {
   type CanaryReading,
   canaryAnswers,

@@ -3,7 +3,7 @@ import { BoundbookError } from '../core/errors.js';
 import type { Entry, EntryOf } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import type { PartialTaskSets } from '../protocol/partial-tasks.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { modelName } from '../slots/model-name.js';
 import { type Slot, samplingSeed } from '../slots/slot.js';
 import type { EvidenceCheck } from './evidence.js';

@@ -4,7 +4,7 @@ import { digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { parseStrictJson } from '../core/strict-json.js';
 import type { EntryOf } from '../ledger/entries/entry.js';
-import type { HarborRunner } from '../protocol/schema.js';
+import type { HarborRunner } from '../protocol/schema/harbor-runner.js';
 import { trialExpectations } from '../runner/adapters/harbor-config.js';
 import {
   TRIAL_FILES,

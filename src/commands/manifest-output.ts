@@ -3,7 +3,7 @@ import { labelled as labelledLines } from '../core/labelled.js';
 import type { StoredManifest } from '../manifest/workspace.js';
 import { MANIFEST_FOLDER } from '../manifest/workspace.js';
 import { operatorsWord } from '../protocol/operators-word.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { printable } from './render-error.js';
 
 const PROGRESS_FROM_BYTES = 256e6;

@@ -1,7 +1,7 @@
 import { type Compared, type Explanation, explain } from '../attempts/explain.js';
 import type { FailureSignals } from '../attempts/signals.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
-import type { AttributionRule } from '../protocol/schema.js';
+import type { AttributionRule } from '../protocol/schema/attempts.js';
 
 /** A failed attempt whose entries are shown, and why it was attributed as it was. */
 export interface ExplainedFailure {

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../core/json.js';
 import { trimAscii } from '../core/trim.js';
-import type { Grader } from '../protocol/schema.js';
+import type { Grader } from '../protocol/schema/grader.js';
 import { lastBoxed } from './boxed.js';
 import { canonicalInteger } from './integer.js';
 import { referenceAnswer } from './reference.js';

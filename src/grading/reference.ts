@@ -1,7 +1,7 @@
 import { BoundbookError } from '../core/errors.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
 import { trimAscii } from '../core/trim.js';
-import type { Grader } from '../protocol/schema.js';
+import type { Grader } from '../protocol/schema/grader.js';
 import { canonicalInteger } from './integer.js';
 
 /**

@@ -1,5 +1,5 @@
 import { canonicalText } from '../core/canonical-json.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { TaskIds } from '../protocol/tasks.js';
 import { selectionDigest, toSelector } from '../slots/selector.js';
 import type { DraftOf } from './entries/entry.js';

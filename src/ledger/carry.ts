@@ -1,6 +1,6 @@
 import type { SlotState } from '../attempts/machine.js';
 import { BoundbookError } from '../core/errors.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { expandSlots } from '../slots/plan.js';
 import { ConditionComparison, type PlannedTasks } from './carry-conditions.js';
 import type { DraftOf, Entry } from './entries/entry.js';

@@ -1,5 +1,5 @@
 import { awaitsVerdict } from '../attempts/machine.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { EntryOf } from './entries/entry.js';
 import type { SlotBook } from './slot-book.js';
 

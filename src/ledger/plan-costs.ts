@@ -1,4 +1,4 @@
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { modelName } from '../slots/model-name.js';
 import { trainingSeeds } from '../slots/plan.js';
 import type { AccountBook } from './accounts.js';

@@ -2,7 +2,7 @@ import type { SlotRules } from '../attempts/machine.js';
 import { canonicalText } from '../core/canonical-json.js';
 import type { Digest } from '../core/digest.js';
 import { rewardRange } from '../grading/reference.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { idOf } from '../slots/blocks.js';
 import { type SlotBlock, slotBlocks, type TaskIds } from '../slots/plan.js';
 import { type SlotKey, samplingSeed, seedOf, slotId } from '../slots/slot.js';

@@ -1,6 +1,6 @@
 import type { Violation } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { slotsDigest } from '../slots/selector.js';
 import type { EntryOf } from './entries/entry.js';
 import type { PlanContext } from './plan-index.js';

@@ -1,6 +1,7 @@
 import type { AttemptKind, Violation } from '../attempts/machine.js';
 import type { Digest } from '../core/digest.js';
-import type { OpenaiRunner, Protocol } from '../protocol/schema.js';
+import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { modelName } from '../slots/model-name.js';
 import type { SlotKey } from '../slots/slot.js';
 import type { EntryOf } from './entries/entry.js';

@@ -2,7 +2,7 @@ import { isAbsolute, join } from 'node:path';
 import { BoundbookError } from '../core/errors.js';
 import { readFileBounded } from '../core/files.js';
 import { MAX_PROTOCOL_BYTES, type ProtocolDocument, readProtocol } from '../protocol/read.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { TaskSets } from '../protocol/tasks.js';
 import { planDigest } from '../slots/plan.js';
 import { type ManifestDraft, type Surroundings, sealNext } from './freeze.js';

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { type Digest, digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { readFileBounded } from '../core/files.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { resolveTaskSets, type TaskSets, taskFiles } from '../protocol/tasks.js';
 import { type PlanDigest, planDigest } from '../slots/plan.js';
 import { bindableEntries } from './hash.js';

@@ -1,6 +1,6 @@
 import { isAbsolute, join } from 'node:path';
 import { BoundbookError } from '../core/errors.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { taskFiles } from '../protocol/tasks.js';
 import type { BindingRequest } from './observe.js';
 import type { Product } from './product.js';

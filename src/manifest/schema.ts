@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Digest, isDigest } from '../core/digest.js';
 import { isTime } from '../core/time.js';
-import { protocolSchema } from '../protocol/schema.js';
+import { protocolSchema } from '../protocol/schema/protocol.js';
 import { IGNORE_RULE } from './names.js';
 
 /** The form of a manifest (DESIGN §6). What its parts must have to do with each other is checked in `consistency.ts`. */

@@ -6,7 +6,7 @@ import { canonicalText } from '../core/canonical-json.js';
 import { BoundbookError, type Fault } from '../core/errors.js';
 import { isFolder } from '../core/files.js';
 import { pointerOf } from '../protocol/json-pointer.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { Remark } from './remarks.js';
 
 /** What one arm's prompts look like to the model, for one of its training seeds. */

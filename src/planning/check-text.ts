@@ -1,4 +1,4 @@
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { type ArmTemplate, WORDS } from './arm-templates.js';
 import type { PlanCheck } from './check.js';
 import { queuesTable } from './queues-table.js';

@@ -1,4 +1,4 @@
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { TaskIds } from '../protocol/tasks.js';
 import { samplingSeed } from '../slots/slot.js';
 

@@ -1,7 +1,7 @@
 import { DEFAULT_RULES } from '../attempts/default-rules.js';
 import { decide, type FailureDecision, KNOWN_FAILURES } from '../attempts/failure-table.js';
 import type { JsonValue } from '../core/json.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { renderTable } from './table.js';
 
 /** What a plan's rules, and the shipped ones, make of the failures that its adapter can meet. */

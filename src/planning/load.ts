@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { BoundbookError } from '../core/errors.js';
 import { readFileBounded } from '../core/files.js';
 import { inspectProtocol, MAX_PROTOCOL_BYTES, type ProtocolDocument } from '../protocol/read.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { TaskFaults } from '../protocol/task-faults.js';
 import { collectTaskFiles } from '../protocol/task-files.js';
 import { readTaskSets, resolveTaskSets, type TaskFile, type TaskSets, taskFiles } from '../protocol/tasks.js';

@@ -1,4 +1,4 @@
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { PlanDigest } from '../slots/plan.js';
 import type { PlanCounts } from './counts.js';
 import { FORMULA, type QueuePrecision } from './precision.js';

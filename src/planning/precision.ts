@@ -1,6 +1,6 @@
 import { plannedStandardError } from '../analysis/standard-error.js';
 import { rewardRange } from '../grading/reference.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { TaskIds } from '../protocol/tasks.js';
 
 export const FORMULA = 'sqrt(p (1 - p) / (N k)) with N tasks, k reps';

@@ -1,4 +1,4 @@
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { TaskIds } from '../protocol/tasks.js';
 import { expandSlots, orderedSlots, slotsFile } from '../slots/plan.js';
 import { type Slot, samplingSeed, shardOf } from '../slots/slot.js';

@@ -1,5 +1,6 @@
 import { rewardRange } from '../grading/reference.js';
-import type { Decision, Protocol } from '../protocol/schema.js';
+import type { Decision } from '../protocol/schema/analysis.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 
 /** What a decision can come to, given the rewards that are possible. */
 export interface DecisionReach {

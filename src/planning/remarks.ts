@@ -1,5 +1,5 @@
 import { operatorsWord } from '../protocol/operators-word.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { declaredPaths } from '../protocol/setting-checks.js';
 import type { SeedCollisions } from './collisions.js';
 import { queuesWithOtherRewards } from './precision.js';

@@ -1,4 +1,4 @@
-import type { AttributionRule } from '../protocol/schema.js';
+import type { AttributionRule } from '../protocol/schema/attempts.js';
 
 /** Rules as lines of a protocol, one rule a line, indented for `attempts.rules`. */
 export function rulesYaml(rules: readonly AttributionRule[]): string {

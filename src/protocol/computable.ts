@@ -1,7 +1,7 @@
 import type { ProtocolFault } from './fault-list.js';
 import { FaultCollector } from './references.js';
 import { checkPattern } from './rule-checks.js';
-import type { Protocol } from './schema.js';
+import type { Protocol } from './schema/protocol.js';
 import { checkPrompt, checkReward } from './setting-checks.js';
 
 /**

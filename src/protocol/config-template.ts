@@ -1,6 +1,6 @@
 import type { JsonValue } from '../core/json.js';
 import type { Path } from './json-pointer.js';
-import type { Condition } from './schema.js';
+import type { Condition } from './schema/conditions.js';
 import { argumentPlaceholders } from './template.js';
 
 /** What stands in a filled config for a value that only the host knows, as a path. */

@@ -3,7 +3,9 @@ import { checkArgv, checkRelative } from './argument-checks.js';
 import { CONDITION_NAMES, conditionValue, configPlaceholders } from './config-template.js';
 import type { Path } from './json-pointer.js';
 import type { FaultCollector } from './references.js';
-import type { Condition, HarborRunner, HarborTrial, Protocol } from './schema.js';
+import type { Condition } from './schema/conditions.js';
+import type { HarborRunner, HarborTrial } from './schema/harbor-runner.js';
+import type { Protocol } from './schema/protocol.js';
 
 const ARGUMENTS = ['config', 'trial', 'trials', 'task', 'weights', 'tokenizer'];
 const CONFIG_NAMES: readonly string[] = [...CONDITION_NAMES, 'model', 'sampling_seed', 'task_id'];

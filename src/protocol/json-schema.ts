@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { JsonObject, JsonValue } from '../core/json.js';
 import type { Path } from './json-pointer.js';
-import { protocolSchema } from './schema.js';
+import { protocolSchema } from './schema/protocol.js';
 
 let cached: JsonObject | undefined;
 

@@ -1,4 +1,5 @@
-import { OPERATORS_WORD, type Protocol } from './schema.js';
+import type { Protocol } from './schema/protocol.js';
+import { OPERATORS_WORD } from './schema/services.js';
 
 /** What must be said wherever a plan with services of others is shown (P10); null for any other plan. */
 export function operatorsWord({ runner }: Protocol): string | null {

@@ -1,5 +1,5 @@
 import { partsOf } from './references.js';
-import type { Protocol } from './schema.js';
+import type { Protocol } from './schema/protocol.js';
 import { TaskFaults } from './task-faults.js';
 import { checkPartitions, readTaskSets, type TaskSets } from './tasks.js';
 

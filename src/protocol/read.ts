@@ -10,7 +10,7 @@ import { schemaFaults, valueAt } from './issues.js';
 import { type Path, pointerOf } from './json-pointer.js';
 import { LineIndex, type Position } from './lines.js';
 import { contentFaults, salvage } from './salvage.js';
-import { type Protocol, protocolSchema } from './schema.js';
+import { type Protocol, protocolSchema } from './schema/protocol.js';
 import { textFaults } from './text-checks.js';
 import { parseYaml, type YamlDocument, YamlSyntaxFault } from './yaml.js';
 

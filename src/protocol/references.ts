@@ -1,7 +1,9 @@
 import type { ProtocolFault } from './fault-list.js';
 import type { Path } from './json-pointer.js';
 import { spellingHint } from './nearest.js';
-import type { Contrast, Protocol, TaskSet } from './schema.js';
+import type { Contrast } from './schema/analysis.js';
+import type { Protocol } from './schema/protocol.js';
+import type { TaskSet } from './schema/task-sets.js';
 
 /** Collects faults by path. */
 export class FaultCollector {

@@ -1,7 +1,7 @@
 import { canonicalText } from '../core/canonical-json.js';
 import type { Path } from './json-pointer.js';
 import type { FaultCollector } from './references.js';
-import type { AttributionRule } from './schema.js';
+import type { AttributionRule } from './schema/attempts.js';
 
 type When = AttributionRule['when'];
 

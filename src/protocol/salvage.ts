@@ -5,7 +5,7 @@ import { valueAt } from './issues.js';
 import { type Path, pointerOf } from './json-pointer.js';
 import { FaultCollector, referenceFaults } from './references.js';
 import { checkRules } from './rule-checks.js';
-import { type Protocol, protocolSchema } from './schema.js';
+import { type Protocol, protocolSchema } from './schema/protocol.js';
 import { checkSettings } from './setting-checks.js';
 
 /** Faults of references and settings. */

@@ -3,16 +3,13 @@ import { checkArgument, checkArgv, checkRelative } from './argument-checks.js';
 import { checkHarbor } from './harbor-checks.js';
 import type { Path } from './json-pointer.js';
 import type { FaultCollector } from './references.js';
-import type {
-  CommandRunner,
-  Condition,
-  ExternalService,
-  ManagedService,
-  OpenaiRunner,
-  Protocol,
-  Runner,
-  Stage,
-} from './schema.js';
+import type { CommandRunner } from './schema/command-runner.js';
+import type { Condition } from './schema/conditions.js';
+import type { OpenaiRunner } from './schema/openai-runner.js';
+import type { Protocol } from './schema/protocol.js';
+import type { Runner } from './schema/runner.js';
+import type { ExternalService, ManagedService } from './schema/services.js';
+import type { Stage } from './schema/signals.js';
 import { parseTemplate } from './template.js';
 
 const SERVICE_NAMES = ['weights', 'tokenizer', 'host', 'port', 'model'];

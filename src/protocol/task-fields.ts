@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from '../core/json.js';
 import { trimAscii } from '../core/trim.js';
-import type { Condition, Protocol } from './schema.js';
+import type { Condition } from './schema/conditions.js';
+import type { Protocol } from './schema/protocol.js';
 import type { TaskFaults } from './task-faults.js';
 import type { Task } from './task-lines.js';
 import { parseTemplate, placeholders } from './template.js';

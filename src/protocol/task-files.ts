@@ -1,6 +1,6 @@
 import { BoundbookError } from '../core/errors.js';
 import { readFileBounded } from '../core/files.js';
-import type { Protocol } from './schema.js';
+import type { Protocol } from './schema/protocol.js';
 import { TaskFaults } from './task-faults.js';
 import { type TaskFile, taskFiles } from './tasks.js';
 

@@ -1,5 +1,6 @@
 import { partsOf } from './references.js';
-import type { Protocol, TaskSet } from './schema.js';
+import type { Protocol } from './schema/protocol.js';
+import type { TaskSet } from './schema/task-sets.js';
 import { TaskFaults } from './task-faults.js';
 import { checkTaskFields } from './task-fields.js';
 import { readIdList, readTaskLines, type Task } from './task-lines.js';

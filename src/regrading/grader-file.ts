@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { BoundbookError } from '../core/errors.js';
 import { type AnswerGrader, isAnswerGrader } from '../grading/answer.js';
-import { graderSchema } from '../protocol/schema.js';
+import { graderSchema } from '../protocol/schema/grader.js';
 import { parseYaml, YamlSyntaxFault } from '../protocol/yaml.js';
 
 export const MAX_GRADER_BYTES = 65_536;

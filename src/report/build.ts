@@ -1,5 +1,5 @@
 import { rewardRange } from '../grading/reference.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { trainingSeeds } from '../slots/plan.js';
 import type { SlotKey } from '../slots/slot.js';
 import { designCaveats, NOT_CHECKED, outcomeCaveats } from './caveats.js';

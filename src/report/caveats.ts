@@ -1,5 +1,5 @@
 import { canonicalText } from '../core/canonical-json.js';
-import type { Contrast } from '../protocol/schema.js';
+import type { Contrast } from '../protocol/schema/analysis.js';
 import { conditionOf, type PlanView, queueOf, tasksOf } from './plan-view.js';
 import type { QueueResult } from './value.js';
 import { plural } from './words.js';

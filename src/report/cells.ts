@@ -1,7 +1,7 @@
 import { add, ZERO } from '../analysis/rational.js';
 import { type TaskTally, tally } from '../analysis/score.js';
 import { BoundbookError } from '../core/errors.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { slotBlocks, type TaskIds } from '../slots/plan.js';
 import type { SlotKey } from '../slots/slot.js';
 import type { SlotOutcome } from './report-input.js';

@@ -1,4 +1,4 @@
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { trainingSeeds } from '../slots/plan.js';
 import type { Pairing } from './value.js';
 

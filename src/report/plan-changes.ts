@@ -1,6 +1,6 @@
 import { canonicalText } from '../core/canonical-json.js';
 import { bindingOf, type Manifest } from '../manifest/manifest.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { trainingSeeds } from '../slots/plan.js';
 
 /** A part of a plan that another revision does not have, and the slots that the plan has in it. */

@@ -2,7 +2,9 @@ import type { RewardRange } from '../analysis/bounds.js';
 import { fromNumber } from '../analysis/rational.js';
 import { BoundbookError } from '../core/errors.js';
 import { rewardRange } from '../grading/reference.js';
-import type { Condition, Protocol, Queue } from '../protocol/schema.js';
+import type { Condition } from '../protocol/schema/conditions.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
+import type { Queue } from '../protocol/schema/queues.js';
 import type { TaskIds } from '../slots/plan.js';
 import type { Label } from './value.js';
 

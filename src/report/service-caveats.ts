@@ -1,5 +1,5 @@
 import { operatorsWord } from '../protocol/operators-word.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { modelName } from '../slots/model-name.js';
 import { trainingSeeds } from '../slots/plan.js';
 import type { ReportInput } from './report-input.js';

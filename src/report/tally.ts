@@ -1,6 +1,6 @@
 import type { Entry, EntryOf } from '../ledger/entries/entry.js';
 import { ServiceTrail } from '../ledger/service-trail.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { RegradingTally } from './regradings.js';
 import type { FailureCount, GenerationCount, Incident } from './report-input.js';
 

@@ -19,7 +19,7 @@ import type { Product } from '../manifest/product.js';
 import { loadManifest } from '../manifest/select.js';
 import { assertInForce } from '../manifest/succession.js';
 import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { readTaskFiles } from '../protocol/task-files.js';
 import { resolveTaskSets } from '../protocol/tasks.js';
 import { planDigest, type TaskIds } from '../slots/plan.js';

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import type { OpenaiRunner } from '../protocol/schema.js';
+import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
 import type { Served, Waiting } from './served.js';
 
 const PROBE_MS = 10_000;

@@ -2,7 +2,8 @@ import { canonicalBytes, canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
 import { parseStrictJson } from '../core/strict-json.js';
-import type { CanarySetting, OpenaiRunner } from '../protocol/schema.js';
+import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
+import type { CanarySetting } from '../protocol/schema/services.js';
 
 type Endpoint = OpenaiRunner['endpoint'];
 

@@ -1,6 +1,7 @@
 import { canonicalBytes } from '../core/canonical-json.js';
 import type { JsonObject } from '../core/json.js';
-import type { CanarySetting, OpenaiRunner } from '../protocol/schema.js';
+import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
+import type { CanarySetting } from '../protocol/schema/services.js';
 import { type HttpResult, send } from './adapters/http.js';
 import type { Endpoint } from './adapters/openai.js';
 import { ENDPOINT_PATHS } from './adapters/openai-request.js';

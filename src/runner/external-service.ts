@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Pool } from 'undici';
 import { BoundbookError } from '../core/errors.js';
-import type { ExternalService as Setting } from '../protocol/schema.js';
+import type { ExternalService as Setting } from '../protocol/schema/services.js';
 import { createPool } from './adapters/http.js';
 import type { Exit } from './process-group.js';
 import type { Served, Waiting } from './served.js';

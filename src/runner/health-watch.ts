@@ -1,4 +1,4 @@
-import type { HealthSetting } from '../protocol/schema.js';
+import type { HealthSetting } from '../protocol/schema/services.js';
 import type { Served } from './served.js';
 
 /** Asks a service at intervals whether it is well, until it failed as often in a row as the protocol allows. */

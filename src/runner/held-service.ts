@@ -1,5 +1,5 @@
 import { BoundbookError } from '../core/errors.js';
-import type { OpenaiRunner } from '../protocol/schema.js';
+import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
 import type { Endpoint } from './adapters/openai.js';
 import { answersAgain } from './answers-again.js';
 import { takeCanary } from './canary.js';

@@ -1,7 +1,7 @@
 import { nextAction, type SlotRules } from '../attempts/machine.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import { slotRules } from '../ledger/plan-index.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { Task } from '../protocol/tasks.js';
 import { modelName } from '../slots/model-name.js';
 import type { Slot } from '../slots/slot.js';

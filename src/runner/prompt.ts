@@ -1,7 +1,7 @@
 import { canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
-import type { Condition } from '../protocol/schema.js';
+import type { Condition } from '../protocol/schema/conditions.js';
 import { fillTemplate, parseTemplate, type Template } from '../protocol/template.js';
 
 export interface Prompt {

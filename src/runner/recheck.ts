@@ -5,7 +5,7 @@ import type { Book } from '../ledger/book.js';
 import type { DraftOf } from '../ledger/entries/entry.js';
 import { type LedgerObject, toObject } from '../ledger/objects.js';
 import { recheckSample } from '../ledger/recheck-sample.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { slotsDigest } from '../slots/selector.js';
 import { type Adapter, NOTHING_MORE, secondsSince, type Work } from './adapters/adapter.js';
 import { generateRecord, gradeRecord } from './drafts.js';

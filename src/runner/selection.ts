@@ -1,4 +1,4 @@
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { orderedSlots, type TaskIds } from '../slots/plan.js';
 import { matchingSlots, passes, type SelectField, type Selector } from '../slots/selector.js';
 import { type Slot, shardOf } from '../slots/slot.js';

@@ -1,6 +1,7 @@
 import type { DraftOf, EntryDraft } from '../ledger/entries/entry.js';
 import { toObject } from '../ledger/objects.js';
-import { OPERATORS_WORD, type OpenaiRunner } from '../protocol/schema.js';
+import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
+import { OPERATORS_WORD } from '../protocol/schema/services.js';
 import type { CanaryTaken } from './canary.js';
 import { type CanaryReading, canaryAnswers, compareCanaries } from './canary-reading.js';
 import type { Journal } from './journal.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Pool } from 'undici';
 import { BoundbookError } from '../core/errors.js';
-import type { ManagedService } from '../protocol/schema.js';
+import type { ManagedService } from '../protocol/schema/services.js';
 import { createPool } from './adapters/http.js';
 import { fillArgv, type SourcePaths } from './argv.js';
 import { CappedFile } from './capped-file.js';

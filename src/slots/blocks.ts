@@ -1,6 +1,6 @@
 import { canonicalText } from '../core/canonical-json.js';
 import { sha256Hex } from '../core/digest.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { TaskIds } from '../protocol/tasks.js';
 import type { Slot } from './slot.js';
 

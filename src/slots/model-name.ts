@@ -1,4 +1,4 @@
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { SlotKey } from './slot.js';
 
 /** `M@42`, or `base` for a model without training seed: as bindings are named and as requests call it. */

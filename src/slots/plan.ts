@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalText } from '../core/canonical-json.js';
 import type { Digest } from '../core/digest.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import type { TaskIds } from '../protocol/tasks.js';
 import { blockTuples, expandBlock, idOf, slotBlocks } from './blocks.js';
 import { type NumberedBlock, sizeOf, sortGroup } from './order.js';

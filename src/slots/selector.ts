@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import { spellingHint } from '../protocol/nearest.js';
-import type { Protocol } from '../protocol/schema.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { trainingSeeds } from './blocks.js';
 import { expandSlots, type TaskIds } from './plan.js';
 import type { Slot } from './slot.js';

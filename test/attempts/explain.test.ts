@@ -5,7 +5,7 @@ import { KNOWN_FAILURES } from '../../src/attempts/failure-table.js';
 import { classify } from '../../src/attempts/rules.js';
 import { failureSignals } from '../../src/attempts/signals.js';
 import { explainFailures, failuresText } from '../../src/commands/show-failures.js';
-import type { AttributionRule } from '../../src/protocol/schema.js';
+import type { AttributionRule } from '../../src/protocol/schema/attempts.js';
 
 const dead = failureSignals({
   stage: 'generate',

@@ -6,7 +6,8 @@ import { decide, KNOWN_FAILURES } from '../../src/attempts/failure-table.js';
 import { classify } from '../../src/attempts/rules.js';
 import { command as check } from '../../src/commands/check.js';
 import { STARTER_PROTOCOL } from '../../src/planning/starter.js';
-import { type AttributionRule, CAUSES } from '../../src/protocol/schema.js';
+import type { AttributionRule } from '../../src/protocol/schema/attempts.js';
+import { CAUSES } from '../../src/protocol/schema/signals.js';
 import { commandContext } from '../commands/context.js';
 
 const SHIPPED = { replacements: 1, regrades: 1, breaker: 10, rules: [...DEFAULT_RULES] };

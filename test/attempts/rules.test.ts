@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Attribution, classify, isNameOnly } from '../../src/attempts/rules.js';
 import { type FailureSignals, failureSignals } from '../../src/attempts/signals.js';
-import type { AttributionRule } from '../../src/protocol/schema.js';
+import type { AttributionRule } from '../../src/protocol/schema/attempts.js';
 
 type When = AttributionRule['when'];
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { attemptId } from '../../src/attempts/machine.js';
 import { digestOf } from '../../src/core/digest.js';
 import type { DraftOf, EntryDraft } from '../../src/ledger/entries/entry.js';
-import { protocolSchema } from '../../src/protocol/schema.js';
+import { protocolSchema } from '../../src/protocol/schema/protocol.js';
 import type { Slot } from '../../src/slots/slot.js';
 import {
   foldOf,

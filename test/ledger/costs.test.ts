@@ -4,7 +4,7 @@ import { NO_EFFORT, NO_PARTS } from '../../src/ledger/costs.js';
 import type { DraftOf, EntryDraft } from '../../src/ledger/entries/entry.js';
 import { LedgerFold } from '../../src/ledger/fold.js';
 import { readSacct } from '../../src/ledger/slurm.js';
-import { protocolSchema } from '../../src/protocol/schema.js';
+import { protocolSchema } from '../../src/protocol/schema/protocol.js';
 import {
   CONTEXT,
   foldOf,

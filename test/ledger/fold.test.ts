@@ -4,7 +4,7 @@ import type { DraftOf, EntryDraft } from '../../src/ledger/entries/entry.js';
 import { PlanIndex, slotRules } from '../../src/ledger/plan-index.js';
 import { sessionSeconds } from '../../src/ledger/sessions.js';
 import { SettledSlot } from '../../src/ledger/slot-records.js';
-import { protocolSchema } from '../../src/protocol/schema.js';
+import { protocolSchema } from '../../src/protocol/schema/protocol.js';
 import { slotId } from '../../src/slots/slot.js';
 import {
   CONTEXT,

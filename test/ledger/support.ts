@@ -18,7 +18,7 @@ import { requiredBindings } from '../../src/manifest/required.js';
 import { type Binding, MANIFEST_FORMAT } from '../../src/manifest/schema.js';
 import { treeOf } from '../../src/manifest/tree.js';
 import { MANIFEST_FOLDER, type StoredManifest, storeManifest } from '../../src/manifest/workspace.js';
-import { type Protocol, protocolSchema } from '../../src/protocol/schema.js';
+import { type Protocol, protocolSchema } from '../../src/protocol/schema/protocol.js';
 import { expandSlots, planDigest, type TaskIds } from '../../src/slots/plan.js';
 import type { Slot } from '../../src/slots/slot.js';
 

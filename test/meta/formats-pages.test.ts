@@ -4,7 +4,8 @@ import { z } from 'zod';
 import { FINDINGS } from '../../src/audit/finding.js';
 import { entryDraftSchema } from '../../src/ledger/entries/entry.js';
 import { manifestSchema } from '../../src/manifest/schema.js';
-import { CAUSES, PHASES, protocolSchema, STAGES } from '../../src/protocol/schema.js';
+import { protocolSchema } from '../../src/protocol/schema/protocol.js';
+import { CAUSES, PHASES, STAGES } from '../../src/protocol/schema/signals.js';
 
 /** The pages name what the code knows: nothing can be added to one and forgotten in the other. */
 

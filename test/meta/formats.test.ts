@@ -13,7 +13,7 @@ import { CompactRange, leafHash } from '../../src/ledger/merkle.js';
 import { keyOfLedger } from '../../src/ledger/origin.js';
 import { hashTree } from '../../src/manifest/hash.js';
 import { idFault } from '../../src/protocol/ids.js';
-import type { Protocol } from '../../src/protocol/schema.js';
+import type { Protocol } from '../../src/protocol/schema/protocol.js';
 import { privateKeyOf } from '../../src/signing/ed25519.js';
 import { formatVerifierKey, parseVerifierKey, signerKey } from '../../src/signing/keys.js';
 import { orderedSlots, planDigest } from '../../src/slots/plan.js';

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { EntryDraft } from '../../src/ledger/entries/entry.js';
-import type { AttributionRule, Condition } from '../../src/protocol/schema.js';
+import type { AttributionRule } from '../../src/protocol/schema/attempts.js';
+import type { Condition } from '../../src/protocol/schema/conditions.js';
 
 /**
  * The vectors of docs/formats/vectors.md. They were computed by Python programs (hashlib, json, fractions, openssl) from

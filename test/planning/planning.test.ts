@@ -7,7 +7,7 @@ import { countSlots } from '../../src/planning/counts.js';
 import { leastReps, precisionChecks, queuePrecision } from '../../src/planning/precision.js';
 import { firstSlots, shardSizes } from '../../src/planning/preview.js';
 import { decisionReach } from '../../src/planning/reachable.js';
-import type { Protocol } from '../../src/protocol/schema.js';
+import type { Protocol } from '../../src/protocol/schema/protocol.js';
 import type { TaskSets } from '../../src/protocol/tasks.js';
 import { orderedSlots, planDigest } from '../../src/slots/plan.js';
 import { samplingSeed, shardOf } from '../../src/slots/slot.js';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { weightLoads } from '../../src/planning/weight-loads.js';
-import type { Protocol } from '../../src/protocol/schema.js';
+import type { Protocol } from '../../src/protocol/schema/protocol.js';
 import { PROTOCOL, TASK_IDS } from '../ledger/support.js';
 
 /** Arms O (seeds 1, 2) and base. */

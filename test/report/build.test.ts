@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { canonicalText } from '../../src/core/canonical-json.js';
 import { digestOf } from '../../src/core/digest.js';
 import { BoundbookError } from '../../src/core/errors.js';
-import type { Protocol } from '../../src/protocol/schema.js';
+import type { Protocol } from '../../src/protocol/schema/protocol.js';
 import { buildReport } from '../../src/report/build.js';
 import type { SlotOutcome } from '../../src/report/report-input.js';
 import type { ContrastResult, QueueResult, Report } from '../../src/report/value.js';

@@ -1,5 +1,5 @@
 import { digestOf } from '../../src/core/digest.js';
-import type { Protocol } from '../../src/protocol/schema.js';
+import type { Protocol } from '../../src/protocol/schema/protocol.js';
 import type { ReportInput, SlotOutcome } from '../../src/report/report-input.js';
 import { expandSlots, planDigest, type TaskIds } from '../../src/slots/plan.js';
 import type { SlotKey } from '../../src/slots/slot.js';

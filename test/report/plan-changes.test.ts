@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Manifest } from '../../src/manifest/manifest.js';
-import { type Protocol, protocolSchema } from '../../src/protocol/schema.js';
+import { type Protocol, protocolSchema } from '../../src/protocol/schema/protocol.js';
 import { planChanges } from '../../src/report/plan-changes.js';
 import { planDigest } from '../../src/slots/plan.js';
 import { protocol, taskIds } from './fixture.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { fromNumber } from '../../src/analysis/rational.js';
 import { digestOf } from '../../src/core/digest.js';
 import { visible } from '../../src/core/visible.js';
-import type { Protocol } from '../../src/protocol/schema.js';
+import type { Protocol } from '../../src/protocol/schema/protocol.js';
 import { buildReport } from '../../src/report/build.js';
 import { heading, list, paragraph, table } from '../../src/report/document.js';
 import { escapeInline, renderMarkdown } from '../../src/report/markdown.js';

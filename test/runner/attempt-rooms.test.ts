@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { canonicalBytes } from '../../src/core/canonical-json.js';
 import { digestOf } from '../../src/core/digest.js';
 import { ObjectFolder } from '../../src/ledger/objects.js';
-import type { Condition } from '../../src/protocol/schema.js';
+import type { Condition } from '../../src/protocol/schema/conditions.js';
 import type { RunningAttempt, Work } from '../../src/runner/adapters/adapter.js';
 import { CommandAdapter } from '../../src/runner/adapters/command.js';
 import { generateRecord, gradeRecord } from '../../src/runner/drafts.js';

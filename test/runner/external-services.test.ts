@@ -6,7 +6,7 @@ import { manifestText, weightsJson } from '../../src/commands/manifest-output.js
 import { openBook } from '../../src/ledger/book.js';
 import { planRemarks } from '../../src/planning/remarks.js';
 import { operatorsWord } from '../../src/protocol/operators-word.js';
-import { OPERATORS_WORD } from '../../src/protocol/schema.js';
+import { OPERATORS_WORD } from '../../src/protocol/schema/services.js';
 import { buildReport } from '../../src/report/build.js';
 import { bookInput } from '../../src/report/input.js';
 import { renderReport } from '../../src/report/render.js';

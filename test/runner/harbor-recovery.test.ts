@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { digestOf } from '../../src/core/digest.js';
 import { ObjectFolder } from '../../src/ledger/objects.js';
-import type { HarborRunner } from '../../src/protocol/schema.js';
+import type { HarborRunner } from '../../src/protocol/schema/harbor-runner.js';
 import { resolveTaskSets } from '../../src/protocol/tasks.js';
 import { HarborAdapter } from '../../src/runner/adapters/harbor.js';
 import { trialName } from '../../src/runner/adapters/harbor-config.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { LoopStop } from '../../src/protocol/schema.js';
+import type { LoopStop } from '../../src/protocol/schema/conditions.js';
 import { LoopWatch } from '../../src/runner/adapters/loop-watch.js';
 import { randomNumbers } from '../support/random-numbers.js';
 

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { failureSignals } from '../../src/attempts/signals.js';
-import type { Condition } from '../../src/protocol/schema.js';
+import type { Condition } from '../../src/protocol/schema/conditions.js';
 import { collectFile } from '../../src/runner/adapters/collect.js';
 import { readAnswer } from '../../src/runner/adapters/openai-answer.js';
 import { buildRequest } from '../../src/runner/adapters/openai-request.js';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { afterAll } from 'vitest';
-import { OPERATORS_WORD } from '../../src/protocol/schema.js';
+import { OPERATORS_WORD } from '../../src/protocol/schema/services.js';
 import { freePort } from '../../src/runner/ports.js';
 import { type PlanSetting, STUB, type Trial, trial } from './fixture.js';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { canonicalText } from '../../src/core/canonical-json.js';
-import type { Protocol } from '../../src/protocol/schema.js';
+import type { Protocol } from '../../src/protocol/schema/protocol.js';
 import {
   expandSlots,
   isSelected,

@@ -1,7 +1,8 @@
 import { canonicalText } from '../../src/core/canonical-json.js';
 import type { DraftOf, EntryDraft } from '../../src/ledger/entries/entry.js';
 import { type LedgerObject, toObject } from '../../src/ledger/objects.js';
-import { OPERATORS_WORD, type OpenaiRunner } from '../../src/protocol/schema.js';
+import type { OpenaiRunner } from '../../src/protocol/schema/openai-runner.js';
+import { OPERATORS_WORD } from '../../src/protocol/schema/services.js';
 import {
   type CanaryAnswer,
   canaryBytes,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { STAGES } from '../../protocol/schema.js';
+import { STAGES } from '../../protocol/schema/signals.js';
 import {
   attribution,
   basis,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Digest } from '../../core/digest.js';
-import { CAUSES, HOST_EVENTS, PHASES, STAGES } from '../../protocol/schema.js';
+import { CAUSES, HOST_EVENTS, PHASES, STAGES } from '../../protocol/schema/signals.js';
 
 /** Forms that entries of several kinds share. */
 

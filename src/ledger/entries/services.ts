@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { OPERATORS_WORD } from '../../protocol/schema.js';
+import { OPERATORS_WORD } from '../../protocol/schema/services.js';
 import { digest, hex32, seconds } from './forms.js';
 
 /** Services: their starts and ends, what they say of themselves and how they answer their canary. */

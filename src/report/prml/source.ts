@@ -1,7 +1,8 @@
 import { type Digest, digestOfJson } from '../../core/digest.js';
 import { BoundbookError } from '../../core/errors.js';
 import { bindingOf, type IdentifiedManifest, type Manifest } from '../../manifest/manifest.js';
-import type { Decision, Protocol } from '../../protocol/schema.js';
+import type { Decision } from '../../protocol/schema/analysis.js';
+import type { Protocol } from '../../protocol/schema/protocol.js';
 import type { TaskIds } from '../../slots/plan.js';
 import { pairArms } from '../pairs.js';
 import { conditionOf, evaluationSeedsOf, type PlanView, queueOf, tasksOf } from '../plan-view.js';

@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs';
 import type { ObjectFolder } from '../../ledger/objects.js';
 import { MAX_INLINE_BYTES } from '../../ledger/schema.js';
-import type { Artifact } from '../../protocol/schema.js';
+import type { Artifact } from '../../protocol/schema/command-runner.js';
 import type { Evidence } from './adapter.js';
 import type { ArtifactWord } from './capture.js';
 import { collectFile, openInside } from './collect.js';

@@ -5,7 +5,7 @@ import type { Digest } from '../../core/digest.js';
 import { BoundbookError } from '../../core/errors.js';
 import { readFileBounded, syncFolder, writeError, writeFileDurable } from '../../core/files.js';
 import type { JsonValue } from '../../core/json.js';
-import type { Stage } from '../../protocol/schema.js';
+import type { Stage } from '../../protocol/schema/signals.js';
 import { readStageRecord, type StageRecord, writeStageRecord } from './stage-record.js';
 
 const BEGAN = 'grade.began';

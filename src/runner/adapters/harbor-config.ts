@@ -9,7 +9,9 @@ import {
   OF_THE_HOST,
   type Wanted,
 } from '../../protocol/config-template.js';
-import type { Condition, Grader, HarborRunner } from '../../protocol/schema.js';
+import type { Condition } from '../../protocol/schema/conditions.js';
+import type { Grader } from '../../protocol/schema/grader.js';
+import type { HarborRunner } from '../../protocol/schema/harbor-runner.js';
 import { renderPrompt } from '../prompt.js';
 import type { Work } from './adapter.js';
 

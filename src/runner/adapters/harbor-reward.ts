@@ -1,7 +1,7 @@
 import { BoundbookError } from '../../core/errors.js';
 import type { JsonValue } from '../../core/json.js';
 import { parseStrictJson } from '../../core/strict-json.js';
-import type { Cause } from '../../protocol/schema.js';
+import type { Cause } from '../../protocol/schema/signals.js';
 import type { RewardGrader } from './harbor-config.js';
 import { asRecord } from './harbor-match.js';
 import { instantMs } from './harbor-time.js';

@@ -4,7 +4,7 @@ import { type Digest, digestOf } from '../../core/digest.js';
 import { BoundbookError } from '../../core/errors.js';
 import type { JsonObject, JsonValue } from '../../core/json.js';
 import { parseStrictJson } from '../../core/strict-json.js';
-import type { Phase } from '../../protocol/schema.js';
+import type { Phase } from '../../protocol/schema/signals.js';
 import type { TrialExpectations } from './harbor-config.js';
 import { TRIAL_FILES, type TrialEvidence, type TrialFile, type TrialObservation } from './harbor-evidence.js';
 import { asRecord, mismatch } from './harbor-match.js';

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { Pool } from 'undici';
 import { systemCode } from '../../core/errors.js';
-import type { Cause, Phase } from '../../protocol/schema.js';
+import type { Cause, Phase } from '../../protocol/schema/signals.js';
 
 /**
  * One HTTP request and what came of it. All limits are the caller's: the library's own are off, since a limit that

@@ -1,4 +1,4 @@
-import type { LoopStop } from '../../protocol/schema.js';
+import type { LoopStop } from '../../protocol/schema/conditions.js';
 
 /** White space that ends a word: what graders trim. */
 const SPACES = /[\t-\r ]/;

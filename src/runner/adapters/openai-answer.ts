@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { BoundbookError } from '../../core/errors.js';
 import type { JsonValue } from '../../core/json.js';
 import { parseStrictJson } from '../../core/strict-json.js';
-import type { Cause, LoopStop, OpenaiRunner } from '../../protocol/schema.js';
+import type { LoopStop } from '../../protocol/schema/conditions.js';
+import type { OpenaiRunner } from '../../protocol/schema/openai-runner.js';
+import type { Cause } from '../../protocol/schema/signals.js';
 
 export interface Usage {
   readonly prompt_tokens: number | null;

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../core/json.js';
-import type { Decoding } from '../../protocol/schema.js';
+import type { Decoding } from '../../protocol/schema/conditions.js';
 import { asRecord } from './openai-answer.js';
 
 /** Settings as llama.cpp names them in its echo, and what the request asked for. */

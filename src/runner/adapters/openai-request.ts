@@ -1,6 +1,7 @@
 import { canonicalBytes } from '../../core/canonical-json.js';
 import type { JsonObject, JsonValue } from '../../core/json.js';
-import type { Condition, OpenaiRunner } from '../../protocol/schema.js';
+import type { Condition } from '../../protocol/schema/conditions.js';
+import type { OpenaiRunner } from '../../protocol/schema/openai-runner.js';
 import { renderPrompt } from '../prompt.js';
 import type { Work } from './adapter.js';
 import type { Question } from './openai-answer.js';

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../core/json.js';
-import type { LoopStop } from '../../protocol/schema.js';
+import type { LoopStop } from '../../protocol/schema/conditions.js';
 import { EventSplitter } from './event-stream.js';
 import { LoopWatch } from './loop-watch.js';
 import {

@@ -4,7 +4,7 @@ import { type FailureSignals, failureSignals } from '../../attempts/signals.js';
 import { canonicalBytes } from '../../core/canonical-json.js';
 import { BoundbookError } from '../../core/errors.js';
 import { isAnswerGrader } from '../../grading/answer.js';
-import type { OpenaiRunner } from '../../protocol/schema.js';
+import type { OpenaiRunner } from '../../protocol/schema/openai-runner.js';
 import type { Adapter, GenerateEnd, GradeEnd, RunningAttempt, Work } from './adapter.js';
 import { secondsSince } from './adapter.js';
 import { gradeText } from './answer-grading.js';
