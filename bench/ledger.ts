@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { attemptId, PLANNED } from '../src/attempts/machine.js';
+import { attemptId, PLANNED } from '../src/attempts/slot-state.js';
 import { type Book, openBook, openOrCreateBook } from '../src/ledger/book.js';
 import type { EntryDraft } from '../src/ledger/entries/entry.js';
 import { type LedgerObject, toObject } from '../src/ledger/objects.js';

@@ -13,20 +13,13 @@ export { twoWayBootstrap } from './analysis/bootstrap.js';
 export { differenceBound, meanBound, scoreBound, signOf } from './analysis/bounds.js';
 export { quantile } from './analysis/quantile.js';
 export { averageAtK, tally } from './analysis/score.js';
-export {
-  type Action,
-  attemptId,
-  nextAction,
-  PLANNED,
-  type SlotEvent,
-  type SlotRules,
-  type SlotState,
-  type StepResult,
-  step,
-  type Violation,
-} from './attempts/machine.js';
+export { type StepResult, step } from './attempts/machine.js';
+export { type Action, nextAction } from './attempts/next-action.js';
 export { type Attribution, type Classification, classify } from './attempts/rules.js';
 export { type FailureSignals, failureSignals } from './attempts/signals.js';
+export type { SlotEvent } from './attempts/slot-event.js';
+export { attemptId, PLANNED, type SlotRules, type SlotState } from './attempts/slot-state.js';
+export type { Violation } from './attempts/violation.js';
 export { type AuditOptions, audit, auditBundle, type BundleAuditOptions } from './audit/audit.js';
 export { type Exported, type ExportOptions, exportBundle } from './audit/bundle/export.js';
 export { FINDINGS, type Finding, type FindingCode } from './audit/finding.js';

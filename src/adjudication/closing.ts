@@ -1,5 +1,7 @@
 import type { PutItem } from '../attempts/adjudication.js';
-import { nextAction, type SlotRules, type SlotState, step } from '../attempts/machine.js';
+import { step } from '../attempts/machine.js';
+import { nextAction } from '../attempts/next-action.js';
+import type { SlotRules, SlotState } from '../attempts/slot-state.js';
 import { BoundbookError } from '../core/errors.js';
 import type { DraftOf, EntryDraft } from '../ledger/entries/entry.js';
 import type { LedgerFold } from '../ledger/fold.js';

@@ -1,6 +1,6 @@
 import { type PutItem, putItems, secretCommitment, verdictCommitment } from '../attempts/adjudication.js';
-import type { Violation } from '../attempts/machine.js';
 import type { Attribution } from '../attempts/rules.js';
+import type { Violation } from '../attempts/violation.js';
 import type { Digest } from '../core/digest.js';
 import type { EntryOf } from './entries/entry.js';
 

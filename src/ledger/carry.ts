@@ -1,4 +1,4 @@
-import type { SlotState } from '../attempts/machine.js';
+import type { SlotState } from '../attempts/slot-state.js';
 import { BoundbookError } from '../core/errors.js';
 import type { Protocol } from '../protocol/schema/protocol.js';
 import { expandSlots } from '../slots/plan.js';

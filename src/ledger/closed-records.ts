@@ -1,4 +1,4 @@
-import { attemptId } from '../attempts/machine.js';
+import { attemptId } from '../attempts/slot-state.js';
 import type { Digest } from '../core/digest.js';
 import { hexOf } from '../core/digest.js';
 import { type CarriedSlot, SettledSlot } from './slot-records.js';

@@ -1,4 +1,4 @@
-import { awaitsVerdict } from '../attempts/machine.js';
+import { awaitsVerdict } from '../attempts/slot-state.js';
 import type { Protocol } from '../protocol/schema/protocol.js';
 import type { EntryOf } from './entries/entry.js';
 import type { SlotBook } from './slot-book.js';

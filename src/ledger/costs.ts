@@ -1,4 +1,4 @@
-import type { SlotState } from '../attempts/machine.js';
+import type { SlotState } from '../attempts/slot-state.js';
 import type { Digest } from '../core/digest.js';
 import type { EntryOf } from './entries/entry.js';
 

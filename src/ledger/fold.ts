@@ -1,5 +1,6 @@
-import type { AttemptKind, Violation } from '../attempts/machine.js';
 import type { Attribution } from '../attempts/rules.js';
+import type { AttemptKind } from '../attempts/slot-state.js';
+import type { Violation } from '../attempts/violation.js';
 import { type Account, AccountBook } from './accounts.js';
 import { AdjudicationBook, type AdjudicationSnapshot, type RoundSetting } from './adjudications.js';
 import { CheckpointBook, type CheckpointBookSnapshot } from './checkpoint-book.js';

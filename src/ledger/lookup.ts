@@ -1,4 +1,4 @@
-import { PLANNED, type SlotState } from '../attempts/machine.js';
+import { PLANNED, type SlotState } from '../attempts/slot-state.js';
 import { type Digest, isDigest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import type { JsonObject, JsonValue } from '../core/json.js';

@@ -1,4 +1,4 @@
-import type { SlotState } from '../attempts/machine.js';
+import type { SlotState } from '../attempts/slot-state.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
 import type { Entry, EntryOf } from './entries/entry.js';
 

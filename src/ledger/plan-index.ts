@@ -1,4 +1,4 @@
-import type { SlotRules } from '../attempts/machine.js';
+import type { SlotRules } from '../attempts/slot-state.js';
 import { canonicalText } from '../core/canonical-json.js';
 import type { Digest } from '../core/digest.js';
 import { rewardRange } from '../grading/reference.js';

@@ -1,4 +1,4 @@
-import type { Violation } from '../attempts/machine.js';
+import type { Violation } from '../attempts/violation.js';
 import type { Digest } from '../core/digest.js';
 import type { Protocol } from '../protocol/schema/protocol.js';
 import { slotsDigest } from '../slots/selector.js';

@@ -1,4 +1,5 @@
-import type { AttemptKind, Violation } from '../attempts/machine.js';
+import type { AttemptKind } from '../attempts/slot-state.js';
+import type { Violation } from '../attempts/violation.js';
 import type { Digest } from '../core/digest.js';
 import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
 import type { Protocol } from '../protocol/schema/protocol.js';

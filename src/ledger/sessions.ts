@@ -1,4 +1,4 @@
-import type { Violation } from '../attempts/machine.js';
+import type { Violation } from '../attempts/violation.js';
 import type { Digest } from '../core/digest.js';
 import type { Entry, EntryOf } from './entries/entry.js';
 

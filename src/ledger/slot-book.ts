@@ -1,14 +1,14 @@
+import { step } from '../attempts/machine.js';
+import type { SlotEvent } from '../attempts/slot-event.js';
 import {
   adjudicable,
   attemptId,
   awaitsVerdict,
   PLANNED,
-  type SlotEvent,
   type SlotRules,
   type SlotState,
-  step,
-  type Violation,
-} from '../attempts/machine.js';
+} from '../attempts/slot-state.js';
+import type { Violation } from '../attempts/violation.js';
 import type { SlotKey } from '../slots/slot.js';
 import { CARRIED_FORM, SETTLED_FORM } from './closed-records.js';
 import { addParts, type EffortParts, NO_PARTS, splitEffort, stageEffort } from './costs.js';

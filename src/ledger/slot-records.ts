@@ -1,4 +1,4 @@
-import { attemptId, type SlotRules, type SlotState } from '../attempts/machine.js';
+import { attemptId, type SlotRules, type SlotState } from '../attempts/slot-state.js';
 import type { Digest } from '../core/digest.js';
 import type { StageEffort } from './costs.js';
 import type { DraftOf } from './entries/entry.js';

@@ -1,5 +1,6 @@
 import { DEFAULT_RULES } from '../attempts/default-rules.js';
-import { decide, type FailureDecision, KNOWN_FAILURES } from '../attempts/failure-table.js';
+import { decide, type FailureDecision } from '../attempts/failure-decision.js';
+import { KNOWN_FAILURES } from '../attempts/known-failures/all.js';
 import type { JsonValue } from '../core/json.js';
 import type { Protocol } from '../protocol/schema/protocol.js';
 import { renderTable } from './table.js';

@@ -1,4 +1,4 @@
-import { nextAction } from '../attempts/machine.js';
+import { nextAction } from '../attempts/next-action.js';
 import type { Book } from '../ledger/book.js';
 import { slotRules } from '../ledger/plan-index.js';
 import type { SlotKey } from '../slots/slot.js';

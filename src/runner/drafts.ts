@@ -1,6 +1,8 @@
-import { nextAction, type SlotRules, type SlotState, step } from '../attempts/machine.js';
+import { step } from '../attempts/machine.js';
+import { nextAction } from '../attempts/next-action.js';
 import { classify } from '../attempts/rules.js';
 import type { FailureSignals } from '../attempts/signals.js';
+import type { SlotRules, SlotState } from '../attempts/slot-state.js';
 import type { Digest } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
 import type { DraftOf, EntryDraft } from '../ledger/entries/entry.js';

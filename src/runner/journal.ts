@@ -1,4 +1,5 @@
-import { type SlotRules, step } from '../attempts/machine.js';
+import { step } from '../attempts/machine.js';
+import type { SlotRules } from '../attempts/slot-state.js';
 import { canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
 import type { EntryDraft } from '../ledger/entries/entry.js';

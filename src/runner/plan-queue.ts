@@ -1,4 +1,5 @@
-import { nextAction, type SlotRules } from '../attempts/machine.js';
+import { nextAction } from '../attempts/next-action.js';
+import type { SlotRules } from '../attempts/slot-state.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import { slotRules } from '../ledger/plan-index.js';
 import type { Protocol } from '../protocol/schema/protocol.js';

@@ -1,6 +1,7 @@
-import { type Action, attemptId, nextAction } from '../attempts/machine.js';
+import { type Action, nextAction } from '../attempts/next-action.js';
 import type { Attribution } from '../attempts/rules.js';
 import type { FailureSignals } from '../attempts/signals.js';
+import { attemptId } from '../attempts/slot-state.js';
 import type { EntryDraft } from '../ledger/entries/entry.js';
 import { type LedgerObject, toObject } from '../ledger/objects.js';
 import type { Adapter, RunningAttempt } from './adapters/adapter.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { identityOf } from '../../src/adjudication/identity.js';
 import { EvidenceMask } from '../../src/adjudication/mask.js';
-import { attemptId } from '../../src/attempts/machine.js';
+import { attemptId } from '../../src/attempts/slot-state.js';
 import { readProtocol } from '../../src/protocol/read.js';
 import { resolveTaskSets } from '../../src/protocol/tasks.js';
 import { CommandAdapter } from '../../src/runner/adapters/command.js';

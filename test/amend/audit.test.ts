@@ -151,7 +151,7 @@ describe('an amended plan', () => {
     const copy = insider(third);
     const carried = copy.find('slot.carried');
     copy.remove((entry) => entry.slot === slot.slot);
-    const { attemptId } = await import('../../src/attempts/machine.js');
+    const { attemptId } = await import('../../src/attempts/slot-state.js');
     copy.entries.splice(1, 0, {
       ...carried,
       slot: slot.slot,

@@ -1,13 +1,13 @@
+import type { Attribution } from '../../src/attempts/rules.js';
+import { type FailureSignals, failureSignals } from '../../src/attempts/signals.js';
+import type { SlotEvent } from '../../src/attempts/slot-event.js';
 import {
   type AttemptKind,
   attemptId,
   type SettlementBasis,
-  type SlotEvent,
   type SlotRules,
   type UnresolvedReason,
-} from '../../src/attempts/machine.js';
-import type { Attribution } from '../../src/attempts/rules.js';
-import { type FailureSignals, failureSignals } from '../../src/attempts/signals.js';
+} from '../../src/attempts/slot-state.js';
 import { type Digest, digestOf } from '../../src/core/digest.js';
 
 /** A slot with one replacement, one regrade, and one rule for each attribution. */

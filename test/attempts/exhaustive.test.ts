@@ -1,13 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  type Action,
-  nextAction,
-  PLANNED,
-  type SlotEvent,
-  type SlotState,
-  step,
-} from '../../src/attempts/machine.js';
+import { step } from '../../src/attempts/machine.js';
+import { type Action, nextAction } from '../../src/attempts/next-action.js';
+import type { SlotEvent } from '../../src/attempts/slot-event.js';
+import { PLANNED, type SlotState } from '../../src/attempts/slot-state.js';
 import {
   A1,
   A2,

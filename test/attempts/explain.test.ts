@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { DEFAULT_RULES } from '../../src/attempts/default-rules.js';
 import { explain } from '../../src/attempts/explain.js';
-import { KNOWN_FAILURES } from '../../src/attempts/failure-table.js';
+import { KNOWN_FAILURES } from '../../src/attempts/known-failures/all.js';
 import { classify } from '../../src/attempts/rules.js';
 import { failureSignals } from '../../src/attempts/signals.js';
 import { explainFailures, failuresText } from '../../src/commands/show-failures.js';

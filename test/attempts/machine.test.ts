@@ -1,12 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import {
-  nextAction,
-  PLANNED,
-  type SlotEvent,
-  type SlotRules,
-  type SlotState,
-  step,
-} from '../../src/attempts/machine.js';
+import { step } from '../../src/attempts/machine.js';
+import { nextAction } from '../../src/attempts/next-action.js';
+import type { SlotEvent } from '../../src/attempts/slot-event.js';
+import { PLANNED, type SlotRules, type SlotState } from '../../src/attempts/slot-state.js';
 import {
   A1,
   A2,

@@ -1,5 +1,6 @@
-import { attemptId, type SlotEvent, type SlotRules } from '../../src/attempts/machine.js';
 import { type Attribution, classify } from '../../src/attempts/rules.js';
+import type { SlotEvent } from '../../src/attempts/slot-event.js';
+import { attemptId, type SlotRules } from '../../src/attempts/slot-state.js';
 import type { Digest } from '../../src/core/digest.js';
 
 /**

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { attemptId } from '../../src/attempts/machine.js';
+import { attemptId } from '../../src/attempts/slot-state.js';
 import { audit } from '../../src/audit/audit.js';
 import type { Finding, FindingCode } from '../../src/audit/finding.js';
 import type { AuditResult } from '../../src/audit/result.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { attemptId } from '../../src/attempts/machine.js';
+import { attemptId } from '../../src/attempts/slot-state.js';
 import { digestOf } from '../../src/core/digest.js';
 import type { DraftOf, EntryDraft } from '../../src/ledger/entries/entry.js';
 import { protocolSchema } from '../../src/protocol/schema/protocol.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { attemptId } from '../../src/attempts/machine.js';
+import { attemptId } from '../../src/attempts/slot-state.js';
 import type { CommandContext, CommandDefinition } from '../../src/commands/command.js';
 import { command as show } from '../../src/commands/show.js';
 import { command as status } from '../../src/commands/status.js';

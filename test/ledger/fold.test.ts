@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { attemptId } from '../../src/attempts/machine.js';
+import { attemptId } from '../../src/attempts/slot-state.js';
 import type { DraftOf, EntryDraft } from '../../src/ledger/entries/entry.js';
 import { PlanIndex, slotRules } from '../../src/ledger/plan-index.js';
 import { sessionSeconds } from '../../src/ledger/sessions.js';

@@ -1,7 +1,9 @@
-import { attemptId, nextAction, PLANNED, type SlotState, step } from '../../src/attempts/machine.js';
+import { step } from '../../src/attempts/machine.js';
+import { nextAction } from '../../src/attempts/next-action.js';
 import { classify } from '../../src/attempts/rules.js';
 import type { FailureSignals } from '../../src/attempts/signals.js';
 import { failureSignals } from '../../src/attempts/signals.js';
+import { attemptId, PLANNED, type SlotState } from '../../src/attempts/slot-state.js';
 import { digestOf } from '../../src/core/digest.js';
 import type { DraftOf, EntryDraft } from '../../src/ledger/entries/entry.js';
 import { toSlotEvent } from '../../src/ledger/entries/slot-event.js';

@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSyn
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { attemptId } from '../../src/attempts/machine.js';
+import { attemptId } from '../../src/attempts/slot-state.js';
 import { digestOf, sha256Hex } from '../../src/core/digest.js';
 import { type Book, openBook, openOrCreateBook } from '../../src/ledger/book.js';
 import { BookState } from '../../src/ledger/book-state.js';

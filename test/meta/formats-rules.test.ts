@@ -5,9 +5,10 @@ import { type Bound, differenceBound, meanBound, scoreBound } from '../../src/an
 import { decide } from '../../src/analysis/decision.js';
 import { fromNumber, fromText, toNumber, toText } from '../../src/analysis/rational.js';
 import { tally } from '../../src/analysis/score.js';
-import { PLANNED, type SlotState, step } from '../../src/attempts/machine.js';
+import { step } from '../../src/attempts/machine.js';
 import { classify } from '../../src/attempts/rules.js';
 import type { FailureSignals } from '../../src/attempts/signals.js';
+import { PLANNED, type SlotState } from '../../src/attempts/slot-state.js';
 import { digestOf } from '../../src/core/digest.js';
 import { gradeAnswer } from '../../src/grading/answer.js';
 import { answerReport } from '../../src/grading/report.js';

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { attemptId } from '../../src/attempts/machine.js';
+import { attemptId } from '../../src/attempts/slot-state.js';
 import { commitmentOf, formatRecordHeader, parseRecordHeader } from '../../src/audit/bundle/pack-format.js';
 import { canonicalBytes, canonicalText } from '../../src/core/canonical-json.js';
 import { digestOf, hexOf } from '../../src/core/digest.js';

@@ -202,7 +202,7 @@ describe('how modules are written', () => {
   test('the test reads what is there', () => {
     expect(FILES).toContain('attempts/machine.ts');
     expect(INNER).toContainEqual(
-      expect.objectContaining({ from: 'attempts/machine.ts', to: 'core/canonical-json.ts' }),
+      expect.objectContaining({ from: 'attempts/slot-state.ts', to: 'core/canonical-json.ts' }),
     );
     expect(relative(SRC, join(SRC, 'core'))).toBe('core');
   });

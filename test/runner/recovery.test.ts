@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { attemptId } from '../../src/attempts/machine.js';
 import { failureSignals } from '../../src/attempts/signals.js';
+import { attemptId } from '../../src/attempts/slot-state.js';
 import { openBook } from '../../src/ledger/book.js';
 import type { DraftOf } from '../../src/ledger/entries/entry.js';
 import type { Adapter } from '../../src/runner/adapters/adapter.js';

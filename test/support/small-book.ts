@@ -1,7 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { attemptId, nextAction, PLANNED } from '../../src/attempts/machine.js';
+import { nextAction } from '../../src/attempts/next-action.js';
 import { type FailureSignals, failureSignals } from '../../src/attempts/signals.js';
+import { attemptId, PLANNED } from '../../src/attempts/slot-state.js';
 import { canonicalBytes } from '../../src/core/canonical-json.js';
 import { digestOf } from '../../src/core/digest.js';
 import { isAnswerGrader } from '../../src/grading/answer.js';

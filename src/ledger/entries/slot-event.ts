@@ -1,4 +1,4 @@
-import type { SlotEvent } from '../../attempts/machine.js';
+import type { SlotEvent } from '../../attempts/slot-event.js';
 import type { DraftOf, EntryDraft } from './entry.js';
 
 /** The slot that an entry speaks of, and what it means for the slot's state machine; null for other entries. */

@@ -1,5 +1,5 @@
-import type { AttemptKind } from '../../attempts/machine.js';
 import type { FailureSignals } from '../../attempts/signals.js';
+import type { AttemptKind } from '../../attempts/slot-state.js';
 import type { Digest } from '../../core/digest.js';
 import type { JsonObject } from '../../core/json.js';
 import type { Condition } from '../../protocol/schema/conditions.js';

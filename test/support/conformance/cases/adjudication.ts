@@ -1,4 +1,4 @@
-import { attemptId } from '../../../../src/attempts/machine.js';
+import { attemptId } from '../../../../src/attempts/slot-state.js';
 import { RoundMaker, SECRET } from '../../adjudication-round.js';
 import type { Loose, LooseBundle } from '../../loose-bundle.js';
 import { at, type Case, dropReports, slotAt } from '../case.js';

@@ -1,4 +1,4 @@
-import { attemptId } from '../../../../src/attempts/machine.js';
+import { attemptId } from '../../../../src/attempts/slot-state.js';
 import { canonicalBytes } from '../../../../src/core/canonical-json.js';
 import type { Loose, LooseBundle } from '../../loose-bundle.js';
 import { at, type Case, copyOf, dropReports, entryOf, resultOf, slotAt, stageOf } from '../case.js';

@@ -1,0 +1,23 @@
+import type { Runner } from '../../protocol/schema/runner.js';
+import { type FailureSignals, failureSignals } from '../signals.js';
+
+/** A failure as it is met in practice, and what is observed of it. */
+export interface KnownFailure {
+  readonly id: string;
+  readonly what: string;
+  /** The adapters that can meet it. */
+  readonly adapters: readonly Runner['adapter'][];
+  readonly signals: FailureSignals;
+}
+
+export function failure(
+  id: string,
+  what: string,
+  adapters: KnownFailure['adapters'],
+  signals: Parameters<typeof failureSignals>[0],
+): KnownFailure {
+  return { id, what, adapters, signals: failureSignals(signals) };
+}
+
+export const generate = { stage: 'generate' } as const;
+export const grade = { stage: 'grade' } as const;
