@@ -3673,8 +3673,9 @@ class Evidence:
 
     # stages
 
-    def check_stage(self, entry, key, candidate, again):
-        """What a stage left behind; candidate is the digest of what was graded, again whether by a regrade."""
+    def check_stage(self, entry, key, candidate, again, taken_over=None):
+        """What a stage left behind; candidate is the digest of what was graded, again whether by a regrade, taken_over
+        the session that went on with it."""
         result = entry["result"]
         if not (self._runner["adapter"] == "openai" and entry["stage"] == "generate"):
             self._check_first_token(entry, None)
@@ -3684,7 +3685,7 @@ class Evidence:
             self._check_capture(entry)
         if self._runner["adapter"] == "harbor":
             self._check_said(entry, key)
-            self._check_trial(entry, key, candidate, again)
+            self._check_trial(entry, key, candidate, again, taken_over)
             return
         if result["kind"] == "candidate":
             self._check_candidate(entry, key)
@@ -3787,7 +3788,7 @@ class Evidence:
             "ANSWER_DIFFERS",
         )
 
-    def _check_trial(self, entry, key, candidate, again):
+    def _check_trial(self, entry, key, candidate, again, taken_over):
         """Reads a trial again from what was kept of it."""
         result = entry["result"]
         code = {"candidate": "CANDIDATE_DIFFERS", "report": "REPORT_DIFFERS", "failure": "FAILURE_DIFFERS"}[result["kind"]]
@@ -3797,6 +3798,8 @@ class Evidence:
             return
         seed = self._plan.sampling_seed(key)
         expected = self._trial_expected(key, fields, entry["attempt"], seed, candidate if again else None)
+        if again and taken_over is not None:
+            expected["trial"] += "-" + taken_over[:8]
         reading = TrialReading(*kept, expected)
         signals = reading.signals
         if entry["stage"] == "grade" and not again and reading.made != candidate:
@@ -4313,7 +4316,7 @@ class Slot:
     __slots__ = (
         "row", "task", "rep", "state", "attempts", "attempt", "replacements", "regrades", "session", "candidate",
         "stage", "signals", "attribution", "by", "finished", "report", "value", "reason", "closed_by", "failure",
-        "carried_from",
+        "carried_from", "taken_over",
     )  # fmt: skip
 
     def __init__(self, row, task, rep):
@@ -4324,6 +4327,7 @@ class Slot:
         self.attempts = self.replacements = self.regrades = 0
         self.attempt = self.session = self.candidate = self.stage = self.signals = self.attribution = None
         self.by = self.report = self.value = self.reason = self.closed_by = self.failure = self.carried_from = None
+        self.taken_over = None
         self.finished = False
 
     @property
@@ -4913,7 +4917,7 @@ class LedgerAudit:
         slot.attempt = entry["attempt"]
         slot.state = "grading" if entry["kind"] == "regrade" else "generating"
         slot.candidate = entry["candidate"]
-        slot.signals = slot.attribution = slot.by = slot.failure = None
+        slot.signals = slot.attribution = slot.by = slot.failure = slot.taken_over = None
         slot.finished = False
         slot.replacements += entry["kind"] == "replacement"
         slot.regrades += entry["kind"] == "regrade"
@@ -4987,7 +4991,7 @@ class LedgerAudit:
         else:
             slot.state, slot.stage, slot.signals = "failed", stage, result["signals"]
             self.tally.fail(slot, stage, result["signals"]["cause"], "pending")
-        self.evidence.check_stage(entry, self.key_of(slot), graded, slot.regrades > 0)
+        self.evidence.check_stage(entry, self.key_of(slot), graded, slot.regrades > 0, slot.taken_over)
 
     def _attempt_finished(self, entry):
         self._require_open()
@@ -5017,6 +5021,8 @@ class LedgerAudit:
         require(founded, "the evidence does not say that the process was gone", "RECOVERY_UNFOUNDED")
         self.tally.attempts["recovered"] += 1
         slot.session = session
+        if entry["found"] == "candidate":
+            slot.taken_over = entry["session"]
         if entry["found"] == "end" and evidence["reason"] == "boot_changed":
             self._revived_next = entry["slot"]
         if entry["found"] == "nothing":

@@ -14,7 +14,7 @@ import { GradingCheck, type GradingSetting } from './grading-evidence.js';
 import type { ObjectShelf } from './objects.js';
 import type { PlannedWork } from './planned-work.js';
 import { RequestCheck, type StartedRequest } from './request-evidence.js';
-import { TrialCheck } from './trial-evidence.js';
+import { type RegradeOf, TrialCheck } from './trial-evidence.js';
 import { Unchecked } from './unchecked.js';
 
 const MAX_DIFFERENCES = 20;
@@ -75,9 +75,14 @@ export class EvidenceCheck {
    *
    * @param work what the plan fixes for its slot; null when the slot is not known
    * @param candidate what was being graded, if anything was
-   * @param again whether the attempt is a regrade
+   * @param regrade null when the attempt is none
    */
-  stage(entry: StageEntry, work: PlannedWork | null, candidate: Digest | null, again: boolean): void {
+  stage(
+    entry: StageEntry,
+    work: PlannedWork | null,
+    candidate: Digest | null,
+    regrade: RegradeOf | null,
+  ): void {
     const where = { seq: entry.seq, slot: entry.slot };
     const { result } = entry;
     this.#form(entry, where);
@@ -86,7 +91,7 @@ export class EvidenceCheck {
       this.#saysOfNoAnswer(entry, work, where);
       if (this.#trials !== null) {
         this.#streamsNothing(entry, result.kind === 'failure' ? result.signals : null, where);
-        this.#trials.check(entry, work, candidate, again, where);
+        this.#trials.check(entry, work, candidate, regrade, where);
       } else if (result.kind === 'candidate') this.#candidate(entry, result, work, where);
       else if (result.kind === 'report') {
         this.#streamsNothing(entry, null, where);

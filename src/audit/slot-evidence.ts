@@ -43,8 +43,10 @@ export class SlotEvidence {
     try {
       if (entry.type === 'attempt.started') this.#started(entry);
       else if (entry.type === 'stage.finished') {
-        const { regrades } = this.#fold.slots.state(entry.slot);
-        this.#check.stage(entry, this.#workOf(entry.slot), this.#graded(entry.slot), regrades > 0);
+        const { slots } = this.#fold;
+        const isRegrade = slots.state(entry.slot).regrades > 0;
+        const regrade = isRegrade ? { takenOver: slots.takenOver(entry.slot) } : null;
+        this.#check.stage(entry, this.#workOf(entry.slot), this.#graded(entry.slot), regrade);
       } else if (entry.type === 'recheck.started') this.#recheckStarted(entry);
       else if (entry.type === 'recheck.finished') this.#rechecked(entry);
       else if (entry.type === 'slot.settled') this.#open.delete(entry.slot);
@@ -91,14 +93,14 @@ export class SlotEvidence {
       ...(first_token_seconds === undefined ? {} : { first_token_seconds }),
     };
     if (result.kind === 'failure') {
-      this.#check.stage({ ...frame, ...ended, stage: 'generate', result }, work, null, false);
+      this.#check.stage({ ...frame, ...ended, stage: 'generate', result }, work, null, null);
       return;
     }
     const { candidate, report, value } = result;
     const generated = { kind: 'candidate', candidate } as const;
-    this.#check.stage({ ...frame, ...ended, stage: 'generate', result: generated }, work, null, false);
+    this.#check.stage({ ...frame, ...ended, stage: 'generate', result: generated }, work, null, null);
     const graded = { kind: 'report', candidate, report, value } as const;
-    this.#check.stage({ ...frame, ...NO_EFFORT, stage: 'grade', result: graded }, work, candidate, false);
+    this.#check.stage({ ...frame, ...NO_EFFORT, stage: 'grade', result: graded }, work, candidate, null);
   }
 
   #workOf(slot: string): PlannedWork | null {

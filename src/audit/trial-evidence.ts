@@ -5,7 +5,7 @@ import { BoundbookError } from '../core/errors.js';
 import { parseStrictJson } from '../core/strict-json.js';
 import type { EntryOf } from '../ledger/entries/entry.js';
 import type { HarborRunner } from '../protocol/schema/harbor-runner.js';
-import { trialExpectations } from '../runner/adapters/harbor-config.js';
+import { type Regrade, trialExpectations } from '../runner/adapters/harbor-config.js';
 import {
   TRIAL_FILES,
   type TrialFile,
@@ -34,6 +34,9 @@ export interface TrialSetting {
 }
 
 type StageEntry = EntryOf<'stage.finished'>;
+
+/** Of a regrade: the session that went on with it, when another one had begun it. */
+export type RegradeOf = Pick<Regrade, 'takenOver'>;
 
 /** The stage of a trial that is being checked. */
 interface Stage {
@@ -66,8 +69,14 @@ export class TrialCheck {
     this.#setting = setting;
   }
 
-  /** @param graded what is being graded; null while a candidate is made. @param again whether it is by a regrade */
-  check(entry: StageEntry, work: PlannedWork, graded: Digest | null, again: boolean, where: Place): void {
+  /** @param graded what is being graded; null while a candidate is made */
+  check(
+    entry: StageEntry,
+    work: PlannedWork,
+    graded: Digest | null,
+    regrade: RegradeOf | null,
+    where: Place,
+  ): void {
     const { result } = entry;
     const code =
       result.kind === 'candidate'
@@ -86,13 +95,13 @@ export class TrialCheck {
       manifest,
       entry.attempt,
       { ...work, fields },
-      again ? graded : null,
+      regrade === null || graded === null ? null : { candidate: graded, ...regrade },
     );
     const reading = readTrial(kept, expected);
     this.read++;
     if (entry.stage === 'generate') this.#made(stage, reading);
     else if (graded !== null)
-      this.#graded(stage, again ? gradeOfRegrade(reading) : gradeOfFirst(reading, graded));
+      this.#graded(stage, regrade === null ? gradeOfFirst(reading, graded) : gradeOfRegrade(reading));
   }
 
   #made(stage: Stage, reading: TrialReading): void {

@@ -50,6 +50,8 @@ export interface OpenSlot extends TouchedSlot {
   readonly rules: SlotRules;
   /** The session that runs the present attempt: the one that started it, or the one that recovered it. */
   readonly session: string | null;
+  /** The session that last went on with the grading of the present attempt; null when none did. */
+  readonly takenOver: string | null;
 }
 
 /** A slot's outcome, without its history. */
@@ -133,6 +135,7 @@ export class SlotBook {
     if (violation !== null) return violation;
     live.changed = entry.seq;
     live.session = entry.session;
+    live.takenOver = null;
     if (touched === undefined) {
       this.#live.set(entry.slot, live);
       this.#count(live.queue, null, 'open');
@@ -152,7 +155,10 @@ export class SlotBook {
     if (violation !== null) return violation;
     live.changed = entry.seq;
     if (entry.type === 'stage.finished') live.stages.push(stageEffort(entry));
-    if (entry.type === 'attempt.recovered') live.session = entry.session;
+    if (entry.type === 'attempt.recovered') {
+      live.session = entry.session;
+      if (entry.found === 'candidate') live.takenOver = entry.session;
+    }
     const after = bucketOf(live.state);
     if (before !== after) this.#count(live.queue, before, after);
     this.#retire(slot, live);
@@ -185,6 +191,11 @@ export class SlotBook {
   /** The session that runs a slot's present attempt; null when the slot is not under way. */
   sessionOf(slot: string): string | null {
     return this.#live.get(slot)?.session ?? null;
+  }
+
+  /** The session that last went on with the grading of a slot's present attempt; null when none did. */
+  takenOver(slot: string): string | null {
+    return this.#live.get(slot)?.takenOver ?? null;
   }
 
   /** The key of a touched slot; null for any other. */
@@ -239,9 +250,9 @@ export class SlotBook {
 
   /** Slots that were started and are not closed: work to finish, or to recover. */
   *open(): Generator<OpenSlot> {
-    for (const [slot, { index, state, rules, session }] of this.#live) {
+    for (const [slot, { index, state, rules, session, takenOver }] of this.#live) {
       const key = bucketOf(state) === 'open' ? this.#index.keyAt(index) : null;
-      if (key !== null) yield { slot, key, state, rules, session };
+      if (key !== null) yield { slot, key, state, rules, session, takenOver };
     }
   }
 
@@ -375,6 +386,7 @@ export class SlotBook {
       changed: seq,
       state: PLANNED,
       session: null,
+      takenOver: null,
       stages: [],
     };
   }

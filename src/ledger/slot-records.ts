@@ -17,6 +17,8 @@ export interface LiveSlot {
   state: SlotState;
   /** The session that runs the present attempt: the one that started it, or the one that recovered it. */
   session: string | null;
+  /** The session that last went on with the grading that another one had begun in the present attempt. */
+  takenOver: string | null;
   readonly stages: StageEffort[];
 }
 

@@ -193,6 +193,7 @@ export class StoppedRecheck {
       attempt: slot,
       kind: 'first',
       request: Buffer.from(request.bytes),
+      takenOver: null,
     } as const;
     const end = await adapter.generate(running, abandoned);
     if (end.kind === 'abandoned') return journal.append([lostDraft(names, secondsSince(start))]);
@@ -212,7 +213,7 @@ export class StoppedRecheck {
   ): Promise<{ readonly result: Finished['result']; readonly objects: readonly LedgerObject[] }> {
     const { adapter, journal, abandoned } = this.#setting;
     const slot = work.slot.id;
-    const running = { work, attempt: slot, kind: 'first', request: null } as const;
+    const running = { work, attempt: slot, kind: 'first', request: null, takenOver: null } as const;
     const end = await adapter.grade(running, bytes, abandoned);
     const before = journal.fold.slots.value(slot);
     if (end.kind !== 'report' || before === null)

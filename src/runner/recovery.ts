@@ -90,7 +90,7 @@ async function endLeftovers(fold: LedgerFold, { own }: RecoverySetting): Promise
 
 /** What is recorded of an open slot whose process is gone; nothing when no attempt of it is under way. */
 async function recoveryDrafts(
-  { state, rules, slot }: OpenSlot,
+  { state, rules, slot, takenOver }: OpenSlot,
   job: Job,
   evidence: Evidence,
   setting: RecoverySetting,
@@ -99,11 +99,11 @@ async function recoveryDrafts(
     return { entries: conclusions(state, rules, 0), objects: [] };
   }
   const { attempt } = state;
-  await setting.adapter.endLeftovers?.(attempt);
+  await setting.adapter.endLeftovers?.({ attempt, takenOver });
   const ends: StageRecord[] = [];
   const now = () => stateAfter(state, draftsOf(ends), rules);
   const adopt = async (stage: Stage, candidate: LostAttempt['candidate']) => {
-    const record = await setting.adapter.recover(stage, { attempt, work: job.work, candidate });
+    const record = await setting.adapter.recover(stage, { attempt, work: job.work, candidate, takenOver });
     if (record?.draft.slot === slot && record.draft.stage === stage) ends.push(seenAfter(record, evidence));
   };
   if (state.phase === 'generating') await adopt('generate', null);

@@ -99,7 +99,13 @@ export class SlotDriver {
     const { replacements, regrades } = this.#setting.journal.fold.slots.state(job.rules.slot);
     // A regrade is never followed by anything, so that one that was started is this one.
     const kind = regrades > 0 ? 'regrade' : replacements > 0 ? 'replacement' : 'first';
-    const running: RunningAttempt = { work: job.work, attempt, kind, request: null };
+    const running: RunningAttempt = {
+      work: job.work,
+      attempt,
+      kind,
+      request: null,
+      takenOver: this.#setting.session,
+    };
     const bytes = this.#setting.journal.object(candidate);
     const ended = await this.#fly(() => this.#grade(job, running, toObject(bytes), NOTHING, this.#meet()));
     if (ended) await this.drive(job);
@@ -149,6 +155,7 @@ export class SlotDriver {
       attempt,
       kind: due.kind,
       request: request === null ? null : Buffer.from(request.bytes),
+      takenOver: null,
     };
     const ended =
       due.candidate === null

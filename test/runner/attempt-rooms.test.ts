@@ -55,7 +55,7 @@ function attemptOf(mode: string, adapter: CommandAdapter): RunningAttempt {
     fields: { prompt: mode },
     samplingSeed: 1,
   };
-  return { work, attempt: ATTEMPT, kind: 'first', request: adapter.request(work, ATTEMPT) };
+  return { work, attempt: ATTEMPT, kind: 'first', request: adapter.request(work, ATTEMPT), takenOver: null };
 }
 
 const NEVER = new AbortController().signal;
@@ -72,6 +72,7 @@ async function generated(mode: string) {
       attempt: ATTEMPT,
       work: running.work,
       candidate: stage === 'grade' ? candidate : null,
+      takenOver: null,
     });
   return { home: join(folder, ATTEMPT), adapter, running, end, recover };
 }

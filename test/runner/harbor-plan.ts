@@ -6,15 +6,18 @@ import type { PlanSetting } from './fixture.js';
 export interface HarborOptions {
   /** The outer deadline in seconds. */
   readonly wall?: number;
-  /** Whether a stop command is declared; it writes down the names that it is given. */
-  readonly stop?: boolean;
+  /** A stop command that writes down the names that it is given, or ends what containers stand for. */
+  readonly stop?: 'noted' | 'containers';
 }
 
 const PROGRAM = '[node, harbor/harbor.mjs, trial, start, -c, "{config}"]';
 
-const STOP = 'stop: { argv: [node, harbor/stop.mjs, "{trial}"], wall_s: 5 }';
+const STOPS = {
+  noted: 'stop: { argv: [node, harbor/stop.mjs, "{trial}"], wall_s: 5 }',
+  containers: 'stop: { argv: [node, harbor/container.mjs, stop, "{trial}", ../../../containers], wall_s: 5 }',
+};
 
-const harborRunner = ({ wall = 30, stop = false }: HarborOptions) => `
+const harborRunner = ({ wall = 30, stop }: HarborOptions) => `
   adapter: harbor
   trial:
     argv: ${PROGRAM}
@@ -31,7 +34,7 @@ const harborRunner = ({ wall = 30, stop = false }: HarborOptions) => `
       environment: { type: docker }
     wall_s: ${wall}
     output_bytes: 1000
-  ${stop ? STOP : ''}
+  ${stop === undefined ? '' : STOPS[stop]}
   grace_s: 0.2
   tasks: { source: tasks, folder: prompt, digest: harbor_digest }
   candidate: { file: artifacts/logs/artifacts/patch.diff, when_absent: empty }
@@ -46,14 +49,17 @@ const RULES = `[
 
 /** One task for each of these modes of the stand-in for Harbor. */
 export function harborPlan(modes: readonly string[], options: HarborOptions = {}): PlanSetting {
-  const stub = readFileSync(join(import.meta.dirname, 'harbor-stub.mjs'));
+  const file = (name: string) => readFileSync(join(import.meta.dirname, name));
   const stop =
     "import { appendFileSync } from 'node:fs';\nappendFileSync('../../../stopped.log', process.argv[2] + '\\n');\n";
   return {
     prompts: Object.fromEntries(modes.map((mode) => [mode, mode])),
     fields: { harbor_digest: digestOf('task') },
     files: {
-      'harbor/harbor.mjs': stub,
+      'harbor/harbor.mjs': file('harbor-stub.mjs'),
+      'harbor/linger.mjs': file('harbor-linger.mjs'),
+      'harbor/container.mjs': file('container.mjs'),
+      'containers/README': 'Numbers of processes that stand for containers.\n',
       'harbor/stop.mjs': stop,
       ...Object.fromEntries(modes.map((mode) => [`harbor-tasks/${mode}/instruction.md`, `${mode}\n`])),
     },

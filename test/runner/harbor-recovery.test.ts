@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { digestOf } from '../../src/core/digest.js';
@@ -8,21 +8,15 @@ import { resolveTaskSets } from '../../src/protocol/tasks.js';
 import { HarborAdapter } from '../../src/runner/adapters/harbor.js';
 import { trialName } from '../../src/runner/adapters/harbor-config.js';
 import { jobOf } from '../../src/runner/plan-queue.js';
-import { trial } from './fixture.js';
+import { type Trial, trial } from './fixture.js';
 import { harborPlan } from './harbor-plan.js';
 
-test('of a lost attempt that very trial counts when it wrote its result to the end, and nothing else does', async () => {
-  const { run, of, ledger, stored, root } = await trial(harborPlan(['pass', 'hidden', 'agent-crash']));
-  await run();
-  const { protocol } = stored.manifest;
-  const { tasks } = resolveTaskSets(
-    protocol,
-    new Map([['tasks/all', readFileSync(join(root, 'tasks/all.jsonl'))]]),
-  );
-  const adapter = new HarborAdapter({
-    runner: protocol.runner as HarborRunner,
+/** The adapter as a session makes it, over the ledger of a plan that was run. */
+function adapterOf({ stored, root, ledger }: Trial): HarborAdapter {
+  return new HarborAdapter({
+    runner: stored.manifest.protocol.runner as HarborRunner,
     manifest: stored.digest,
-    sources: new Map(),
+    sources: new Map([['harbor', join(root, 'harbor')]]),
     sourceFolder: (name) => join(root, name),
     modelPaths: () => ({ weights: 'weights', tokenizer: null }),
     workFolder: join(ledger, 'work'),
@@ -30,6 +24,18 @@ test('of a lost attempt that very trial counts when it wrote its result to the e
     markPrefix: 'test',
     watchdog: null,
   });
+}
+
+test('of a lost attempt that very trial counts when it wrote its result to the end, and nothing else does', async () => {
+  const plan = await trial(harborPlan(['pass', 'hidden', 'agent-crash']));
+  const { run, of, ledger, stored, root } = plan;
+  await run();
+  const { protocol } = stored.manifest;
+  const { tasks } = resolveTaskSets(
+    protocol,
+    new Map([['tasks/all', readFileSync(join(root, 'tasks/all.jsonl'))]]),
+  );
+  const adapter = adapterOf(plan);
   const started = await of('attempt.started');
   const lost = (task: string) => {
     const entry = started.find(({ key }) => key.task === task);
@@ -47,10 +53,10 @@ test('of a lost attempt that very trial counts when it wrote its result to the e
     const job = jobOf(protocol, tasks, slot);
     if (job === null) throw new Error(task);
     const home = join(ledger, 'work', entry.attempt);
-    const result = join(home, 'trial', trialName(stored.digest, entry.attempt), 'result.json');
+    const result = join(home, 'trial', trialName(stored.digest, entry.attempt, null), 'result.json');
     // The marks that a session leaves: this one was killed before it could.
     for (const stage of ['generate', 'grade']) rmSync(join(home, `${stage}.ended`), { force: true });
-    return { attempt: entry.attempt, work: job.work, result };
+    return { attempt: entry.attempt, work: job.work, result, takenOver: null };
   };
 
   const pass = lost('pass');
@@ -83,4 +89,25 @@ test('of a lost attempt that very trial counts when it wrote its result to the e
     expect(await adapter.recover('generate', { ...pass, candidate: null })).toBeNull();
     expect(await adapter.recover('grade', { ...pass, candidate })).toBeNull();
   }
+}, 30_000);
+
+test('leftovers of a lost attempt are ended by the name of its last trial, and a stop that fails does no harm', async () => {
+  const plan = await trial(harborPlan(['pass'], { stop: 'noted' }));
+  await plan.run();
+  const stopped = () => readFileSync(join(plan.root, 'stopped.log'), 'utf8').trimEnd().split('\n');
+  const [{ attempt } = { attempt: '' }] = await plan.of('attempt.started');
+  const name = trialName(plan.stored.digest, attempt, null);
+  expect(stopped()).toEqual([name]);
+  const adapter = adapterOf(plan);
+  await adapter.endLeftovers({ attempt, takenOver: null });
+  await adapter.endLeftovers({ attempt, takenOver: 'fedcba9876543210fedcba9876543210' });
+  expect(stopped()).toEqual([name, name, `${name}-fedcba98`]);
+  rmSync(join(plan.root, 'harbor/stop.mjs'));
+  await adapter.endLeftovers({ attempt, takenOver: null });
+  expect(stopped()).toHaveLength(3);
+  // Without a stop command there is nothing to run.
+  const silent = await trial(harborPlan(['pass']));
+  await silent.run({ limit: 0 });
+  await adapterOf(silent).endLeftovers({ attempt, takenOver: null });
+  expect(existsSync(join(silent.root, 'stopped.log'))).toBe(false);
 }, 30_000);

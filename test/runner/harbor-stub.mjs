@@ -1,5 +1,5 @@
 // Stands for Harbor 0.22.0: `trial start -c CONFIG` makes one trial folder in the documented layout. What the trial comes
-// to is the name of the task's folder; see MODES. A trial whose agent is `patch:Apply` applies a patch and is verified.
+// to is the name of the task's folder; see MODES. After a `~` it says where the trial hangs; see linger.mjs. A trial whose agent is `patch:Apply` applies a patch and is verified.
 import { createHash } from 'node:crypto';
 import {
   appendFileSync,
@@ -13,10 +13,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
+import { Linger } from './linger.mjs';
 
 const args = process.argv.slice(2);
 const config = JSON.parse(readFileSync(args[args.indexOf('-c') + 1], 'utf8'));
-const mode = basename(config.task.path);
+const task = basename(config.task.path);
+const [mode, where] = task.split('~');
 const folder = join(config.trials_dir, config.trial_name);
 const regrade = config.agent.import_path === 'patch:Apply';
 const digest = (text) => `sha256:${createHash('sha256').update(text).digest('hex')}`;
@@ -25,9 +27,10 @@ const log = join(config.task.path, '../../trials.log');
 const before = existsSync(log)
   ? readFileSync(log, 'utf8')
       .split('\n')
-      .filter((line) => line.startsWith(`${mode} `))
+      .filter((line) => line.startsWith(`${task} `))
   : [];
-appendFileSync(log, `${mode} ${config.trial_name} ${regrade ? 'regrade' : 'trial'}\n`);
+const linger = new Linger(join(log, '..'), task, config.trial_name, where, { before, regrade });
+appendFileSync(log, `${task} ${config.trial_name} ${regrade ? 'regrade' : 'trial'}${linger.haunted()}\n`);
 
 const put = (name, content) => {
   mkdirSync(join(folder, name, '..'), { recursive: true });
@@ -294,6 +297,9 @@ const RESULTS = {
   'array-result': () => '[]',
 };
 
+await linger.at('start', () =>
+  phases({ until: 'agent_execution', exception: 'CancelledError' }).then(() => end()),
+);
 if (mode === 'no-result') process.exit(0);
 if (mode === 'exit-3') process.exit(3);
 if (mode === 'hang') {
@@ -318,4 +324,6 @@ else if (mode === 'link-result') {
 } else {
   await MODES[mode]();
   end();
+  if (linger.isDue('torn')) truncateSync(join(folder, 'result.json'), 700);
+  await linger.at('end');
 }

@@ -64,8 +64,8 @@ async function recovered(before: ProcessIdentity, own: ProcessIdentity) {
   });
   const calls: string[] = [];
   const adapter = {
-    endLeftovers: async (left: string) => {
-      calls.push(`end ${left}`);
+    endLeftovers: async (left: { attempt: string }) => {
+      calls.push(`end ${left.attempt}`);
     },
     recover: async () => {
       calls.push('recover');

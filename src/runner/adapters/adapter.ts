@@ -26,6 +26,8 @@ export interface RunningAttempt {
   readonly kind: AttemptKind;
   /** The request as the ledger has it; null for a regrade. */
   readonly request: Buffer | null;
+  /** The session that goes on with the grading, when another one had begun the attempt. */
+  readonly takenOver: string | null;
 }
 
 /** Content that is kept of a stage: its bytes, or an object that is durable already. */
@@ -73,7 +75,7 @@ export interface Adapter {
    */
   recover(stage: Stage, attempt: LostAttempt): Promise<StageRecord | null>;
   /** Ends what an attempt may have left running outside of every process of its session. */
-  endLeftovers?(attempt: string): Promise<void>;
+  endLeftovers?(lost: Pick<LostAttempt, 'attempt' | 'takenOver'>): Promise<void>;
 }
 
 /** An attempt whose process is gone. */
@@ -82,6 +84,8 @@ export interface LostAttempt {
   readonly work: Work;
   /** What was being graded; null while it was being made. */
   readonly candidate: Digest | null;
+  /** The session that had gone on with its grading, when it was not the one that began it. */
+  readonly takenOver: string | null;
 }
 
 export const NOTHING_MORE = { objects: {}, usage: null, finishReason: null, queueSeconds: 0 } as const;

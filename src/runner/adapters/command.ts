@@ -173,7 +173,7 @@ export class CommandAdapter implements Adapter {
     return record ?? (stage === 'grade' ? await this.#unseenReport(lost) : null);
   }
 
-  async endLeftovers(attempt: string): Promise<void> {
+  async endLeftovers({ attempt }: Pick<LostAttempt, 'attempt'>): Promise<void> {
     for (const stage of STAGES) {
       await this.#stopOf(stage, attempt)?.();
       await this.#setting.cgroups?.clear(containerName(attempt, stage));

@@ -31,12 +31,23 @@ export interface TrialExpectations {
   readonly graded: Digest | null;
 }
 
+/** A trial that only grades. */
+export interface Regrade {
+  readonly candidate: Digest;
+  /** The session that goes on with it, when another one had begun it. */
+  readonly takenOver: string | null;
+}
+
 /**
  * The name of an attempt's trial. Harbor names containers after it and believes what it finds under a name that was
- * used before, so that no two attempts of a host may share one, not even those of two manifests.
+ * used before, so that no two trials of a host may share one, not even those of two manifests, or of a regrade that
+ * a session left unfinished and the next one that begins it anew.
+ *
+ * @param takenOver the session that begins a regrade anew
  */
-export function trialName(manifest: Digest, attempt: string): string {
-  return `bb-${hexOf(manifest).slice(0, 12)}-${attempt}`;
+export function trialName(manifest: Digest, attempt: string, takenOver: string | null): string {
+  const name = `bb-${hexOf(manifest).slice(0, 12)}-${attempt}`;
+  return takenOver === null ? name : `${name}-${takenOver.slice(0, 8)}`;
 }
 
 /** Whether a condition's grader reads rewards. */
@@ -75,16 +86,16 @@ export function trialExpectations(
   manifest: Digest,
   attempt: string,
   work: Pick<Work, 'model' | 'samplingSeed' | 'condition' | 'slot' | 'fields'>,
-  graded: Digest | null,
+  regrade: Regrade | null,
 ): TrialExpectations {
   const digest = Object.hasOwn(work.fields, runner.tasks.digest) ? work.fields[runner.tasks.digest] : null;
   return {
-    trial: trialName(manifest, attempt),
+    trial: trialName(manifest, attempt, regrade?.takenOver ?? null),
     task: work.slot.task,
     taskDigest: typeof digest === 'string' ? digest : null,
-    config: trialConfig(runner, work, graded === null ? null : OF_THE_HOST),
+    config: trialConfig(runner, work, regrade === null ? null : OF_THE_HOST),
     grader: rewardGrader(work.condition),
     whenAbsent: runner.candidate.when_absent,
-    graded,
+    graded: regrade?.candidate ?? null,
   };
 }

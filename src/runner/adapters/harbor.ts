@@ -16,7 +16,7 @@ import type { Adapter, GenerateEnd, GradeEnd, LostAttempt, RunningAttempt, Work 
 import { NOTHING_MORE, secondsSince } from './adapter.js';
 import { CAPTURE, captureOf } from './capture.js';
 import { endOfStage } from './command-ends.js';
-import { trialConfig, trialExpectations, trialName } from './harbor-config.js';
+import { type Regrade, trialConfig, trialExpectations, trialName } from './harbor-config.js';
 import { collectTrial, type TrialEvidence } from './harbor-evidence.js';
 import {
   gradeOfFirst,
@@ -48,6 +48,9 @@ export interface HarborSetting {
 
 /** A trial of an attempt: the one that makes its candidate, or the one that grades a candidate again. */
 type Kind = 'trial' | 'regrade';
+
+/** What a trial's name is made of. */
+type Named = Pick<LostAttempt, 'attempt' | 'takenOver'>;
 
 interface Ran {
   readonly evidence: TrialEvidence;
@@ -91,11 +94,12 @@ export class HarborAdapter implements Adapter {
     if (attempt.kind === 'regrade') {
       const ran = await this.#run('regrade', attempt, candidate, signal);
       if (ran === null) return { kind: 'abandoned' };
-      return gradeEnd(gradeOfRegrade(this.#read(attempt, ran.evidence, digest)), ran.end);
+      const regrade = { candidate: digest, takenOver: attempt.takenOver };
+      return gradeEnd(gradeOfRegrade(this.#read(attempt, ran.evidence, regrade)), ran.end);
     }
     const ran = this.#ended.get(attempt.attempt);
     this.#ended.delete(attempt.attempt);
-    const evidence = ran?.evidence ?? this.#collect('trial', attempt.attempt, null);
+    const evidence = ran?.evidence ?? this.#collect('trial', attempt, null);
     const grade = gradeOfFirst(this.#read(attempt, evidence, null), digest);
     return gradeEnd(grade, { ...unseenEnd(evidence), finishReason: ran?.end.finishReason ?? null });
   }
@@ -113,52 +117,57 @@ export class HarborAdapter implements Adapter {
     return record ?? this.#unseen(stage, lost);
   }
 
-  async endLeftovers(attempt: string): Promise<void> {
-    await this.#stopOf(attempt)?.();
+  async endLeftovers(lost: Named): Promise<void> {
+    await this.#stopOf(lost)?.();
   }
 
   /**
    * Harbor writes a result at the very end of a trial: one that is whole and of this trial is the trial's end, although
    * nobody saw it, and what it says counts (law 3). Without one it ends as a lost attempt does.
    */
-  #unseen(stage: Stage, { attempt, work, candidate }: LostAttempt): StageRecord | null {
+  #unseen(stage: Stage, lost: LostAttempt): StageRecord | null {
+    const { attempt, work, candidate } = lost;
     const names = { attempt, slot: work.slot.id };
     if (stage === 'generate') {
-      const evidence = this.#collect('trial', attempt, null);
-      const reading = this.#read({ attempt, work }, evidence, null);
+      const evidence = this.#collect('trial', lost, null);
+      const reading = this.#read(lost, evidence, null);
       if (isNoEnd(reading)) return null;
       const rest = { ...NOTHING_MORE, objects: evidence.objects, seconds: 0 };
       return reading.kind === 'failure'
         ? generateRecord(names, { ...reading, ...rest })
         : generateRecord(names, { kind: 'candidate', bytes: candidateBytes(evidence), ...rest });
     }
-    const grade = candidate === null ? null : this.#unseenGrade({ attempt, work }, candidate);
+    const grade = candidate === null ? null : this.#unseenGrade(lost, candidate);
     return candidate === null || grade === null ? null : gradeRecord(names, candidate, grade);
   }
 
-  #unseenGrade(lost: Pick<RunningAttempt, 'attempt' | 'work'>, candidate: Digest): Ended | null {
-    const first = this.#collect('trial', lost.attempt, null);
+  #unseenGrade(lost: LostAttempt, candidate: Digest): Ended | null {
+    const first = this.#collect('trial', lost, null);
     const reading = this.#read(lost, first, null);
     if (!isNoEnd(reading)) return gradeEnd(gradeOfFirst(reading, candidate), unseenEnd(first));
-    const again = this.#collect('regrade', lost.attempt, null);
-    const regraded = this.#read(lost, again, candidate);
+    const again = this.#collect('regrade', lost, null);
+    const regraded = this.#read(lost, again, { candidate, takenOver: lost.takenOver });
     return isNoEnd(regraded) ? null : gradeEnd(gradeOfRegrade(regraded), unseenEnd(again));
   }
 
   #read(
     { attempt, work }: Pick<RunningAttempt, 'attempt' | 'work'>,
     evidence: TrialEvidence,
-    graded: Digest | null,
+    regrade: Regrade | null,
   ) {
     const { runner, manifest } = this.#setting;
-    return readTrial(evidence, trialExpectations(runner, manifest, attempt, work, graded));
+    return readTrial(evidence, trialExpectations(runner, manifest, attempt, work, regrade));
   }
 
-  #collect(kind: Kind, attempt: string, exit: StageExit | null): TrialEvidence {
-    const { runner, manifest } = this.#setting;
+  #collect(kind: Kind, named: Named, exit: StageExit | null): TrialEvidence {
+    const { runner } = this.#setting;
     const { output_bytes } = kind === 'trial' ? runner.trial : (runner.regrade ?? runner.trial);
-    const trial = trialName(manifest, attempt);
-    return collectTrial(this.#trials(kind, attempt), trial, runner.candidate.file, output_bytes, exit);
+    const trial = this.#nameOf(kind, named);
+    return collectTrial(this.#trials(kind, named.attempt), trial, runner.candidate.file, output_bytes, exit);
+  }
+
+  #nameOf(kind: Kind, { attempt, takenOver }: Named): string {
+    return trialName(this.#setting.manifest, attempt, kind === 'trial' ? null : takenOver);
   }
 
   #home(attempt: string): string {
@@ -176,7 +185,7 @@ export class HarborAdapter implements Adapter {
     candidate: Buffer | null,
     signal: AbortSignal,
   ): Promise<Ran | null> {
-    const { runner, manifest, markPrefix, watchdog, objects } = this.#setting;
+    const { runner, markPrefix, watchdog, objects } = this.#setting;
     const { attempt, work } = running;
     const command = kind === 'trial' ? runner.trial : runner.regrade;
     if (command === undefined) throw noRegrade();
@@ -185,7 +194,8 @@ export class HarborAdapter implements Adapter {
     // Attempt ids are no secret: an earlier candidate may have been here.
     await freshFolders(this.#home(attempt), trials, input);
     const paths = {
-      ...this.#values(running),
+      ...this.#values(running.work),
+      trial: this.#nameOf(kind, running),
       config: join(input, 'trial.json'),
       trials,
       task: this.#taskFolder(work),
@@ -193,8 +203,7 @@ export class HarborAdapter implements Adapter {
     };
     if (candidate !== null) await writeInput(join(input, 'candidate'), candidate);
     const config = trialConfig(runner, work, paths.candidate ?? null) as Readonly<Record<string, JsonValue>>;
-    const name = trialName(manifest, attempt);
-    const whole = { ...config, trial_name: name, trials_dir: trials, task: { path: paths.task } };
+    const whole = { ...config, trial_name: paths.trial, trials_dir: trials, task: { path: paths.task } };
     await writeInput(paths.config, canonicalBytes(whole));
     const start = performance.now();
     const stage = {
@@ -206,38 +215,37 @@ export class HarborAdapter implements Adapter {
       graceMs: runner.grace_s * 1000,
       outputBytes: command.output_bytes,
       spoolFolder: input,
-      stop: this.#stopOf(attempt),
+      stop: this.#stopOf(running),
       watchdog,
     };
     const exit = await runStage(stage, signal);
     if (exit === null) return null;
     const end = await endOfStage(exit, secondsSince(start), objects);
     const capture = captureOf(exit, {});
-    const evidence = this.#collect(kind, attempt, exit);
+    const evidence = this.#collect(kind, running, exit);
     const kept = { ...end.objects, ...(capture === null ? {} : { [CAPTURE]: capture }), ...evidence.objects };
     return { evidence, end: { ...end, objects: kept } };
   }
 
-  /** Ends what a trial may leave outside of its processes: its containers. */
-  #stopOf(attempt: string): (() => Promise<StopFailure | null>) | null {
-    const { runner, manifest, markPrefix, watchdog, sources, workFolder } = this.#setting;
+  /** Ends what the last trial of an attempt may leave outside of its processes: its containers. */
+  #stopOf(named: Named): (() => Promise<StopFailure | null>) | null {
+    const { runner, markPrefix, watchdog, sources, workFolder } = this.#setting;
     const { stop, trial } = runner;
     if (stop === undefined) return null;
     return () =>
       runStop({
-        argv: fillArgv(stop.argv, { trial: trialName(manifest, attempt) }, sources),
+        argv: fillArgv(stop.argv, { trial: this.#nameOf('regrade', named) }, sources),
         cwd: workFolder,
         env: trial.env ?? [],
-        mark: `${markPrefix}.${attempt}-stop`,
+        mark: `${markPrefix}.${named.attempt}-stop`,
         limitMs: stop.wall_s * 1000,
         watchdog,
       });
   }
 
-  #values({ attempt, work }: Pick<RunningAttempt, 'attempt' | 'work'>) {
-    const { manifest, modelPaths } = this.#setting;
-    const { weights, tokenizer } = modelPaths(work.model);
-    return { trial: trialName(manifest, attempt), weights, tokenizer: tokenizer ?? undefined };
+  #values({ model }: Work) {
+    const { weights, tokenizer } = this.#setting.modelPaths(model);
+    return { weights, tokenizer: tokenizer ?? undefined };
   }
 
   #taskFolder({ fields }: Work): string {
