@@ -1,6 +1,8 @@
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { exists, readFileBounded } from '../core/files.js';
+import { exists, isFolder, readFileBounded } from '../core/files.js';
 import { readLoaderObject } from '../core/loader-json.js';
+import { isGgufHead, templateInGguf } from './gguf.js';
 
 const MAX_TEMPLATE_BYTES = 16 * 1024 * 1024;
 
@@ -21,25 +23,32 @@ export interface TemplateSource {
 }
 
 /**
- * Finds the chat template in a model's folder, in the order of {@link TEMPLATE_FILES}.
+ * Finds the chat template in a model's folder, in the order of {@link TEMPLATE_FILES}, and then in its GGUF files by
+ * name.
  *
  * @returns null when no file holds one
  * @throws {BoundbookError} what reading a file throws, except that a file which is absent is passed over
  */
 export async function findTemplate(folder: string): Promise<TemplateSource | null> {
-  const found: { readonly file: string; readonly template: string }[] = [];
+  const found: Omit<TemplateSource, 'disagreeing'>[] = [];
   for (const file of TEMPLATE_FILES) {
     if (!(await exists(join(folder, file)))) continue;
     const template = await templateIn(join(folder, file));
-    if (template !== null) found.push({ file, template });
+    if (template !== null) found.push({ file, template, tokens: await specialTokens(folder) });
+  }
+  for (const file of await ggufHeads(folder)) {
+    const inside = await templateInGguf(join(folder, file));
+    if (inside !== null) found.push({ file, ...inside, template: withoutLastBreak(inside.template) });
   }
   const [first, ...others] = found;
   if (first === undefined) return null;
-  return {
-    ...first,
-    tokens: await specialTokens(folder),
-    disagreeing: others.filter(({ template }) => template !== first.template).map(({ file }) => file),
-  };
+  const disagreeing = others.filter(({ template }) => template !== first.template).map(({ file }) => file);
+  return { ...first, disagreeing };
+}
+
+async function ggufHeads(folder: string): Promise<readonly string[]> {
+  if (!(await isFolder(folder))) return [];
+  return (await readdir(folder)).filter(isGgufHead).sort();
 }
 
 /**

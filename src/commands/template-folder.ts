@@ -6,12 +6,12 @@ import { isFolder } from '../core/files.js';
 export async function requireTemplate(absolute: string, folder: string): Promise<TemplateSource> {
   if (!(await isFolder(absolute))) {
     throw new BoundbookError('FILE_NOT_FOUND', `${folder} is no folder`, {
-      hint: 'Name the folder of a model, which holds its tokenizer_config.json.',
+      hint: 'Name the folder of a model, which holds its tokenizer_config.json or its GGUF file.',
     });
   }
   const source = await findTemplate(absolute);
   if (source !== null) return source;
   throw new BoundbookError('FILE_NOT_FOUND', `${folder} holds no chat template`, {
-    hint: `It is looked for in ${TEMPLATE_FILES.join(', ')}; the template inside a GGUF file is not read.`,
+    hint: `It is looked for in ${TEMPLATE_FILES.join(', ')} and in GGUF files.`,
   });
 }
