@@ -1,6 +1,6 @@
 import type { Digest } from '../core/digest.js';
-import type { NotedDeviation } from '../ledger/fold.js';
 import type { ObjectRole } from '../ledger/mentions.js';
+import type { NotedDeviation } from '../ledger/plan-book.js';
 import type { Protocol } from '../protocol/schema/protocol.js';
 import { OPERATORS_WORD } from '../protocol/schema/services.js';
 import { selectorText } from '../slots/selector.js';

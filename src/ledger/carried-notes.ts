@@ -3,7 +3,8 @@ import type { Protocol } from '../protocol/schema/protocol.js';
 import type { TaskIds } from '../protocol/tasks.js';
 import { selectionDigest, toSelector } from '../slots/selector.js';
 import type { DraftOf } from './entries/entry.js';
-import type { LedgerFold, NotedDeviation } from './fold.js';
+import type { LedgerFold } from './fold.js';
+import type { NotedDeviation } from './plan-book.js';
 
 /** The plan that carries. */
 export interface CarriedPlan {

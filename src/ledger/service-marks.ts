@@ -89,22 +89,6 @@ export class ServiceMarks {
   }
 }
 
-/** P10: which kind of service the plan accepts. */
-export function serviceKindFault(
-  entry: EntryOf<'service.started' | 'service.attached'>,
-  { runner }: Protocol,
-): Violation | null {
-  if (runner.adapter !== 'openai') return null;
-  const external = 'external' in runner.service ? runner.service.external : null;
-  if (entry.type === 'service.started')
-    return external === null ? null : forbid('the plan names a service that the gate does not start');
-  if (external === null) return forbid('the plan accepts no service that the gate did not start');
-  const due = typeof external.origin === 'string' ? external.origin : external.origin[entry.model];
-  return entry.origin === due
-    ? null
-    : forbid(`the plan names ${due ?? 'no address'}, it is at ${entry.origin}`);
-}
-
 /** Nothing generates under a service that did not answer its canary, or answered it otherwise. */
 export function canaryFault(
   { kind, key }: { readonly kind: AttemptKind; readonly key: Pick<SlotKey, 'arm' | 'trainingSeed'> },
@@ -125,18 +109,6 @@ export function canaryFault(
       ? `no service of ${model} had answered the canary`
       : `the service of ${model} answered the canary otherwise than before`,
   );
-}
-
-/** A service that is done has answered the canary once more. */
-export function farewellFault(
-  { reason }: EntryOf<'service.stopped'>,
-  record: ServiceRecord,
-  { runner }: Protocol,
-): Violation | null {
-  if (runner.adapter !== 'openai' || runner.service.canary === undefined) return null;
-  return reason === 'done' && record.up !== null && record.canaries.end === null
-    ? forbid('the service was done, and there is no canary at its end')
-    : null;
 }
 
 function forbid(message: string): Violation {

@@ -48,6 +48,16 @@ export interface Session {
 /** A session as plain data. */
 export type SessionSnapshot = Omit<Session, 'services'> & { readonly services: readonly ServiceRecord[] };
 
+/** The end of a session that was not its own decision. */
+export interface Deviation {
+  readonly seq: number;
+  readonly session: string;
+  readonly reason: EntryOf<'run.paused'>['reason'];
+  readonly detail: string | null;
+}
+
+const PLANNED_ENDS: ReadonlySet<string> = new Set(['finished', 'limit', 'signal']);
+
 /** One member for each field of a {@link SessionBook}. */
 export interface SessionBookSnapshot {
   readonly sessions: readonly SessionSnapshot[];
@@ -67,6 +77,17 @@ export class SessionBook {
 
   get size(): number {
     return this.#sessions.size;
+  }
+
+  /** Ends of sessions that were not their own decision, in the order of the ledger. */
+  get deviations(): readonly Deviation[] {
+    return [...this.#sessions.values()]
+      .flatMap(({ id, end }) =>
+        end === null || PLANNED_ENDS.has(end.reason)
+          ? []
+          : [{ seq: end.seq, session: id, reason: end.reason, detail: end.detail }],
+      )
+      .sort((a, b) => a.seq - b.seq);
   }
 
   /** Shares what it holds with the book: to be written down before the next entry is taken. */

@@ -131,7 +131,11 @@ export class StateCache {
     const text = file.head();
     if (text === null) return null;
     const head = JSON.parse(text) as Head;
-    if (head.format !== FORMAT || head.program !== VERSION || head.fold.opened?.manifest !== manifest)
+    if (
+      head.format !== FORMAT ||
+      head.program !== VERSION ||
+      head.fold.openings.opened?.manifest !== manifest
+    )
       return null;
     const last = reader.rowAt(head.size - 1);
     if (last === null || last.leaf.toString('hex') !== head.leaf) return null;

@@ -22,7 +22,14 @@ const FLOORS: readonly (readonly string[])[] = [
 
 /** Folders that take values and return values, and what of Node they may not touch. */
 const PURE = ['attempts', 'analysis', 'grading', 'slots'];
-const PURE_FILES = ['ledger/merkle.ts', 'ledger/fold.ts'];
+const PURE_FILES = [
+  'ledger/merkle.ts',
+  'ledger/fold.ts',
+  'ledger/openings.ts',
+  'ledger/plan-book.ts',
+  'ledger/attempt-book.ts',
+  'ledger/service-entries.ts',
+];
 const IO = new Set([
   'fs',
   'fs/promises',
