@@ -4,13 +4,16 @@ import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { attemptId } from '../../src/attempts/slot-state.js';
 import { digestOf, sha256Hex } from '../../src/core/digest.js';
+import { AttemptBook } from '../../src/ledger/attempt-book.js';
 import { type Book, openBook, openOrCreateBook } from '../../src/ledger/book.js';
 import { BookState } from '../../src/ledger/book-state.js';
 import { CheckpointBook } from '../../src/ledger/checkpoint-book.js';
 import { SETTLED_FORM } from '../../src/ledger/closed-records.js';
 import type { DraftOf } from '../../src/ledger/entries/entry.js';
-import { LedgerFold } from '../../src/ledger/fold.js';
+import { type FoldSnapshot, LedgerFold } from '../../src/ledger/fold.js';
 import { toObject } from '../../src/ledger/objects.js';
+import { OpeningBook } from '../../src/ledger/openings.js';
+import { PlanBook } from '../../src/ledger/plan-book.js';
 import { LedgerReader } from '../../src/ledger/reader.js';
 import { SessionBook } from '../../src/ledger/sessions.js';
 import { SlotBook } from '../../src/ledger/slot-book.js';
@@ -41,7 +44,7 @@ const QUEUES = {
   main: { tasks: 'two', reps: 20, arms: ['O', 'base'], role: 'confirmatory' },
 };
 
-type Head = Readonly<Record<string, unknown>> & { readonly fold: object };
+type Head = Readonly<Record<string, unknown>> & { readonly fold: FoldSnapshot };
 
 /** What is the same in every fold of one plan, or is overwritten at every look-up. */
 const NO_STATE = ['context', '#context', '#index', '#form', '#id', '#idWords', 'rules'];
@@ -151,7 +154,10 @@ describe('a ledger that is opened with a cached state', () => {
     expect(size).toBe(book.head().size - 20);
     book.close();
     expect(load(book)?.tail.size).toBe(book.head().size);
-    editHead(file, (head) => ({ ...head, fold: { ...head.fold, recovered: 1_000_000 } }));
+    editHead(file, (head) => ({
+      ...head,
+      fold: { ...head.fold, attempts: { ...head.fold.attempts, recovered: 1_000_000 } },
+    }));
     const written = await openBook(workspace.root, workspace.stored, 'write', testClock());
     expect(written.fold.recovered).toBe(1_000_000);
     written.close();
@@ -179,7 +185,7 @@ describe('a ledger that is opened with a cached state', () => {
       (head) => ({ ...head, size: Number(head.size) - 1 }),
       (head) => ({ ...head, size: Number(head.size) + 1000 }),
       (head) => ({ ...head, leaf: '0'.repeat(64) }),
-      (head) => ({ ...head, fold: { ...head.fold, opened: null } }),
+      (head) => ({ ...head, fold: { ...head.fold, openings: { ...head.fold.openings, opened: null } } }),
       (head) => ({ ...head, roots: [] }),
     ];
     const whole = readFileSync(file);
@@ -370,10 +376,25 @@ describe('writing the cache', () => {
   });
 });
 
+function attemptBook(): AttemptBook {
+  const { slots, sessions, adjudications, rechecks } = new LedgerFold(CONTEXT);
+  return new AttemptBook({
+    context: CONTEXT,
+    slots,
+    sessions,
+    adjudications,
+    rechecks,
+    plan: new PlanBook(),
+  });
+}
+
 describe('what the cache keeps of the books', () => {
   it.each([
     ['LedgerFold', new LedgerFold(CONTEXT), new LedgerFold(CONTEXT).snapshot(), ['context']],
     ['SessionBook', new SessionBook(), new SessionBook().snapshot(), []],
+    ['OpeningBook', new OpeningBook(), new OpeningBook().snapshot(), []],
+    ['PlanBook', new PlanBook(), new PlanBook().snapshot(), []],
+    ['AttemptBook', attemptBook(), attemptBook().snapshot(), ['#setting']],
     ['CheckpointBook', new CheckpointBook(), new CheckpointBook().snapshot(), []],
     // The plan gives index and planned counts; settled and live slots are kept as rows of their own.
     [
