@@ -3253,6 +3253,16 @@ _INSTANT = re.compile(
     "(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
 )
 _CLOCK_TICK_MS = 10
+_TRIAL_PHASES = ("environment_setup", "agent_setup", "agent_execution", "verifier")
+
+
+def _is_in_order(result):
+    """Whether the times that a result says of itself and its phases never go back."""
+    said = [result.get("started_at")]
+    for name in _TRIAL_PHASES:
+        said += [_member(result.get(name), "started_at"), _member(result.get(name), "finished_at")]
+    times = [time for time in map(instant_ms, [*said, result.get("finished_at")]) if time is not None]
+    return times == sorted(times)
 
 
 def fill_config(template, values):
@@ -3336,7 +3346,7 @@ class TrialReading:
 
     def _read(self):
         result = _object_in(self._files.get("result"))
-        if result is None:
+        if result is None or type(result.get("finished_at")) is not str:
             self._fail(*(self._broken_off() or ("collect", "trial_unreadable")))
             return
         if self._seen["trial"] != self._expected["trial"] or not self._is_ours(result):
@@ -3344,12 +3354,12 @@ class TrialReading:
             return
         raised = _member(result, "exception_info")
         exception = None
-        if type(raised) is dict:
-            name = raised.get("exception_type")
+        if raised is not None:
+            name = _member(raised, "exception_type")
             exception = first_units(name) if type(name) is str else "unnamed"
         begun = [
             name
-            for name in ("environment_setup", "agent_setup", "agent_execution", "verifier")
+            for name in _TRIAL_PHASES
             if type(_member(result.get(name), "started_at")) is str
         ]
         if "verifier" not in begun:
@@ -3418,7 +3428,7 @@ class TrialReading:
             self._fail("verifier", cause, exception, stage="grade")
             return
         began = instant_ms(_member(result.get("verifier"), "started_at"))
-        value = self._reward(rewards, began, seen)
+        value = self._reward(rewards, began, seen) if _is_in_order(result) else None
         if value is None:
             self._fail("verifier", "report_invalid", exception, stage="grade")
             return

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   symlinkSync,
   truncateSync,
   utimesSync,
@@ -84,7 +85,7 @@ const patch = () =>
     regrade ? readFileSync(config.agent.kwargs.patch) : `patch of ${mode}\n`,
   );
 const end = (edit = () => undefined) => {
-  result.finished_at = stamp();
+  result.finished_at = mode === 'no-end' ? null : stamp();
   edit();
   put('result.json', JSON.stringify(result, null, 2));
 };
@@ -213,6 +214,37 @@ const MODES = {
     truncateSync(join(folder, 'trial.log'), 100 * 2 ** 20);
     appendFileSync(join(folder, 'trial.log'), 'the end\n');
   },
+  'linked-verifier': async () => {
+    await phases();
+    renameSync(join(folder, 'verifier'), join(folder, 'elsewhere'));
+    symlinkSync('elsewhere', join(folder, 'verifier'));
+  },
+  'no-end': () => phases(),
+  'no-end-of-verifier': async () => {
+    await phases();
+    result.verifier.finished_at = null;
+  },
+  'no-times-of-agent': async () => {
+    await phases();
+    result.agent_execution = null;
+    delete result.agent_setup;
+  },
+  'verifier-before-agent': async () => {
+    await phases();
+    result.verifier.started_at = new Date(Date.parse(result.agent_execution.started_at) - 5).toISOString();
+  },
+  'exception-as-text': async () => {
+    await phases({ rewards: null, text: null });
+    result.exception_info = 'VerifierTimeoutError';
+  },
+  'exception-without-type': () => {
+    result.environment_setup = timing();
+    result.exception_info = { exception_message: 'no type' };
+  },
+  'rewarded-with-exception-as-text': async () => {
+    await phases();
+    result.exception_info = ['AgentTimeoutError'];
+  },
   'idle-nothing': () => undefined,
   'agent-crash': () => phases({ until: 'agent_execution', exception: 'RuntimeError' }),
   'agent-cancelled': () => phases({ until: 'agent_execution', exception: 'CancelledError' }),
@@ -295,7 +327,13 @@ const RESULTS = {
   'bytes-result': (text) =>
     Buffer.concat([Buffer.from(text.slice(0, -2)), Buffer.from([0xff, 0xfe]), Buffer.from('}')]),
   'array-result': () => '[]',
+  'half-a-character': (text) => text.replace('"trial_uri": "file', '"trial_uri": "\\ud800file'),
 };
+
+if (mode === 'no-folder') {
+  rmSync(folder, { recursive: true });
+  process.exit(0);
+}
 
 await linger.at('start', () =>
   phases({ until: 'agent_execution', exception: 'CancelledError' }).then(() => end()),
@@ -311,6 +349,15 @@ else if (mode === 'link-result') {
   end();
   renameSync(join(folder, 'result.json'), join(folder, 'elsewhere.json'));
   symlinkSync('elsewhere.json', join(folder, 'result.json'));
+} else if (mode === 'linked-folder') {
+  await phases();
+  end();
+  renameSync(folder, `${folder}-elsewhere`);
+  symlinkSync(`${basename(folder)}-elsewhere`, folder);
+} else if (mode === 'huge-result') {
+  await phases();
+  end();
+  truncateSync(join(folder, 'result.json'), 65 * 2 ** 20);
 } else if (mode in EDITS) {
   await phases();
   end(EDITS[mode]);

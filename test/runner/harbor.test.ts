@@ -72,6 +72,16 @@ const ENDS: Readonly<Record<string, string>> = {
   naive: invalid,
   steps: invalid,
   'link-reward': invalid,
+  'linked-verifier': invalid,
+  // Phases that follow one another cannot have begun before those ahead of them ended.
+  'verifier-before-agent': invalid,
+  // What is not said of a phase contradicts nothing.
+  'no-end-of-verifier': 'settled 1',
+  'no-times-of-agent': 'settled 1',
+  'half-a-character': 'settled 1',
+  'rewarded-with-exception-as-text': 'settled 1',
+  'exception-as-text': open('grade verifier trial_exception unnamed'),
+  'exception-without-type': `${replaced('environment_setup trial_exception unnamed')}, generate environment_setup trial_exception unnamed, infrastructure, unresolved limit_reached`,
   'link-patch': open('generate collect candidate_missing'),
   // What ran was not what was planned.
   'of-another-trial': mismatched,
@@ -91,6 +101,10 @@ const ENDS: Readonly<Record<string, string>> = {
   'array-result': unread,
   'link-result': unread,
   'no-result': unread,
+  'no-folder': unread,
+  'linked-folder': unread,
+  'huge-result': unread,
+  'no-end': unread,
   'exit-3': open('generate running exit_status'),
   killed: open('generate running killed_by_signal'),
 };

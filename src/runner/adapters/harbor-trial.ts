@@ -46,6 +46,10 @@ export function readTrial({ observation, bytes }: Judged, expected: TrialExpecta
   });
   const result = parseRecord(bytes.result);
   if (result === null) return fail(brokenOff(observation) ?? unreadable(observation, 'result'));
+  if (typeof result.finished_at !== 'string') {
+    const text = 'result.json says no end';
+    return fail(brokenOff(observation) ?? { phase: 'collect', cause: 'trial_unreadable', text });
+  }
   const papers = { result, config: parseRecord(bytes.config), lock: parseRecord(bytes.lock) };
   const difference =
     observation.trial === expected.trial ? mismatch(papers, expected) : 'it is another trial';
@@ -96,9 +100,7 @@ function gradeOf(
   );
   if (refused !== undefined)
     return fail({ ...unreadable(observation, refused), phase: 'verifier', cause: 'report_invalid' });
-  const began = asRecord(result.verifier)?.started_at;
-  const rewards = asRecord(result.verifier_result)?.rewards;
-  const reading = readReward(rewards, began, rewardFiles({ observation, bytes }), expected.grader);
+  const reading = readReward(result, rewardFiles({ observation, bytes }), expected.grader);
   if (reading.ok) {
     const report = trialReport(observation, candidate, reading.value, exception.exception, expected);
     return { kind: 'report', bytes: report, value: reading.value };
@@ -194,9 +196,9 @@ function exceptionOf(result: JsonObject): {
   readonly exception: string | null;
   readonly text: string | null;
 } {
-  const info = asRecord(result.exception_info);
-  if (info === null) return { exception: null, text: null };
-  const { exception_type: name, exception_message: message } = info;
+  const { exception_info: told } = result;
+  if (told === undefined || told === null) return { exception: null, text: null };
+  const { exception_type: name, exception_message: message } = asRecord(told) ?? {};
   return {
     exception: typeof name === 'string' ? name.slice(0, 200).toWellFormed() : 'unnamed',
     text: typeof message === 'string' ? message : null,
