@@ -30,6 +30,7 @@ import {
 import { type Job, jobOf } from '../../src/runner/plan-queue.js';
 import { expandSlots } from '../../src/slots/plan.js';
 import { SmallServices } from './small-services.js';
+import { smallTrialRequest, type TrialSite, type TrialStory, trialStages } from './small-trials.js';
 
 /**
  * A small book for tests of audits and bundles: eleven slots of an openai runner, every kind of life among them, made in
@@ -56,6 +57,12 @@ export type Step =
   | { readonly failure: Partial<FailureSignals> & Pick<FailureSignals, 'cause'>; readonly body?: string }
   /** A candidate is made, and grading it fails with these signals. Only with a command. */
   | { readonly ungraded: string; readonly failure: FailureOfGrading }
+  /** A Harbor trial. Only with such a runner, here and below. */
+  | { readonly trial: TrialStory }
+  /** A trial whose attempt's process is gone; the second session finds its whole result. */
+  | { readonly adopted: TrialStory }
+  /** A regrade whose process is gone; the second session begins it anew. */
+  | { readonly lost: TrialStory }
   /** The attempt's process is gone; the second session finds nothing. */
   | 'crash';
 
@@ -276,6 +283,8 @@ function createStore(
 interface SmallJob extends Job {
   readonly isCommand: boolean;
   readonly streams: boolean;
+  /** What a Harbor trial of an attempt belongs to; null with another runner. */
+  readonly site: ((attempt: string) => TrialSite) | null;
 }
 
 class Writer {
@@ -297,7 +306,11 @@ class Writer {
       if (job === null) throw new Error('a slot without a task');
       const { runner } = protocol;
       const streams = runner.adapter === 'openai' && runner.stream === true;
-      return { ...job, isCommand: runner.adapter === 'command', streams };
+      const site =
+        runner.adapter === 'harbor'
+          ? (attempt: string) => ({ runner, manifest: stored.digest, work: job.work, attempt })
+          : null;
+      return { ...job, isCommand: runner.adapter === 'command', streams, site };
     });
     const { runner } = protocol;
     const served =
@@ -338,7 +351,7 @@ class Writer {
       },
     ]);
     this.#store.append([{ type: 'checkpoint', ...this.#head(), note: null, timestamps: [] }]);
-    if (this.#stored.manifest.protocol.runner.adapter === 'command') return;
+    if (this.#stored.manifest.protocol.runner.adapter !== 'openai') return;
     if (this.#services !== null) {
       this.#services.begin(session, pid);
       return;
@@ -407,7 +420,7 @@ class Writer {
     const { id } = job.work.slot;
     const before = this.#draftsOf(id);
     const names = { attempt: attemptId(id, crash + 1), slot: id };
-    const found = step === 'crash' ? 'nothing' : 'candidate';
+    const found = foundOf(step);
     const evidence = { reason: 'boot_changed', boot_id: 'boot-1', pid: 100 } as const;
     const drafts: EntryDraft[] = [{ ...names, type: 'attempt.recovered', session: SECOND, found, evidence }];
     const objects: LedgerObject[] = [];
@@ -415,6 +428,10 @@ class Writer {
       const graded = gradeOf(job, names, step.interrupted);
       drafts.push(graded.draft);
       objects.push(...graded.objects);
+    }
+    for (const stage of step === undefined ? [] : recoveredStages(job, step, names, before)) {
+      drafts.push(stage.draft);
+      objects.push(...stage.objects);
     }
     drafts.push(...conclusions(stateAfter(PLANNED, [...before, ...drafts], job.rules), job.rules, 0.5));
     this.#store.append(drafts, objects);
@@ -467,8 +484,17 @@ function attemptOf(job: SmallJob, step: Step, session: string, before: readonly 
     },
   ];
   const objects = request === null ? [] : [request];
-  const stages = step === 'crash' ? [] : stagesOf(job, step, names);
-  for (const { draft, objects: more } of kind === 'regrade' ? stages.slice(1) : stages) {
+  const stages =
+    step === 'crash' || isLostTrial(step)
+      ? []
+      : 'trial' in step
+        ? trialStages(
+            siteOf(job, names),
+            step.trial,
+            candidate === null ? null : { candidate, takenOver: null },
+          )
+        : stagesOf(job, step, names).slice(kind === 'regrade' ? 1 : 0);
+  for (const { draft, objects: more } of stages) {
     drafts.push(draft);
     objects.push(...more);
   }
@@ -481,10 +507,43 @@ const FIRST_TOKEN = 0.25;
 const STAGE = { usage: null, finishReason: null, seconds: 1.25, queueSeconds: 0, objects: {} } as const;
 
 function isCrash(step: Step): boolean {
-  return step === 'crash' || 'interrupted' in step;
+  return step === 'crash' || 'interrupted' in step || isLostTrial(step);
 }
 
-function stagesOf(job: SmallJob, step: Exclude<Step, 'crash'>, names: Names) {
+function isLostTrial(
+  step: Exclude<Step, 'crash'>,
+): step is Extract<Step, { adopted: unknown } | { lost: unknown }> {
+  return 'adopted' in step || 'lost' in step;
+}
+
+function foundOf(step: Step | undefined): 'nothing' | 'candidate' | 'end' {
+  if (step === undefined || step === 'crash') return 'nothing';
+  return 'adopted' in step ? 'end' : 'candidate';
+}
+
+function siteOf({ site }: SmallJob, { attempt }: Names): TrialSite {
+  if (site === null) throw new Error('another runner');
+  return site(attempt);
+}
+
+/** What the second session records of a trial that the first one had begun. */
+function recoveredStages(
+  job: SmallJob,
+  step: Step,
+  names: Names,
+  before: readonly EntryDraft[],
+): ReturnType<typeof trialStages> {
+  if (step === 'crash') return [];
+  if ('adopted' in step) return trialStages(siteOf(job, names), { ...step.adopted, unseen: true }, null);
+  if (!('lost' in step)) return [];
+  const state = stateAfter(PLANNED, before, job.rules);
+  if (state.phase !== 'grading') throw new Error('no regrade');
+  return trialStages(siteOf(job, names), step.lost, { candidate: state.candidate, takenOver: SECOND });
+}
+
+type Untried = Exclude<Step, 'crash' | { trial: unknown } | { adopted: unknown } | { lost: unknown }>;
+
+function stagesOf(job: SmallJob, step: Untried, names: Names) {
   if ('ungraded' in step) {
     const signals = failureSignals({ stage: 'grade', ...step.failure });
     const failed = { kind: 'failure', signals, ...STAGE, finishReason: 'SIGKILL' } as const;
@@ -566,8 +625,9 @@ function reportOf(text: string, task: string, candidate: string) {
   return { task, candidate, tests, reward: passed.length / 2, log: 'free' };
 }
 
-function requestOf({ work, isCommand, streams }: SmallJob, attempt: string): Buffer {
+function requestOf({ work, isCommand, streams, site }: SmallJob, attempt: string): Buffer {
   const { condition, model, fields, samplingSeed } = work;
+  if (site !== null) return smallTrialRequest(site(attempt));
   if (!isCommand) return buildRequest('chat', condition, model, fields, samplingSeed, streams);
   const modelPaths = (model: string) => ({ weights: `/weights/${model}`, tokenizer: null });
   return new CommandAdapter({ modelPaths } as never).request(work, attempt);

@@ -10,7 +10,11 @@ import {
   trialConfig,
   trialExpectations,
 } from '../../src/runner/adapters/harbor-config.js';
-import type { TrialEvidence, TrialFile, TrialObservation } from '../../src/runner/adapters/harbor-evidence.js';
+import type {
+  TrialEvidence,
+  TrialFile,
+  TrialObservation,
+} from '../../src/runner/adapters/harbor-evidence.js';
 import { gradeOfRegrade, readTrial, type TrialGrade } from '../../src/runner/adapters/harbor-trial.js';
 import { generateRecord, gradeRecord } from '../../src/runner/drafts.js';
 
@@ -99,7 +103,11 @@ export function trialStages(site: TrialSite, story: TrialStory, regrade: Regrade
 const START = Date.UTC(2026, 10, 30);
 const PHASES = ['environment_setup', 'agent_setup', 'agent_execution', 'verifier'] as const;
 
-function evidenceOf({ runner, work }: TrialSite, story: TrialStory, expected: TrialExpectations): TrialEvidence {
+function evidenceOf(
+  { runner, work }: TrialSite,
+  story: TrialStory,
+  expected: TrialExpectations,
+): TrialEvidence {
   const { trial, graded } = expected;
   const template = trialConfig(runner, work, graded === null ? null : '/work/candidate');
   const config = { ...(template as object), trial_name: trial, trials_dir: '/work' };
@@ -170,7 +178,10 @@ function time(second: number): string {
 }
 
 /** Files are of the second in which the verifier worked. */
-function seen(bytes: TrialEvidence['bytes'], name: TrialFile | 'candidate'): TrialObservation['files']['result'] {
+function seen(
+  bytes: TrialEvidence['bytes'],
+  name: TrialFile | 'candidate',
+): TrialObservation['files']['result'] {
   const content = bytes[name];
   if (content === undefined) return { kind: 'absent' };
   const at = START + 7500;

@@ -2,6 +2,7 @@ import { exportBundle } from '../../../src/audit/bundle/export.js';
 import { digestOf, hexOf } from '../../../src/core/digest.js';
 import { LooseBundle } from '../loose-bundle.js';
 import { LIVES, type Life, makeSmallBook, type SmallBookOptions, streamOf, TASKS } from '../small-book.js';
+import { harborProtocol, trialFields } from '../small-trials.js';
 import { type AmendedName, isAmended, makeAmended } from './bases-amended.js';
 
 const NAMED: Life = [
@@ -54,6 +55,27 @@ function commandProtocol(text: string): string {
 const COMMAND_RULES = `- { id: killed, when: { signal: SIGKILL }, attribute: infrastructure, sufficient: true }
     - { id: nothing, when: { cause: candidate_missing }, attribute: model, sufficient: true }
 `;
+
+/**
+ * Rewards 1, 0 and null; 1 beside an exception; a verifier out of time, an environment that died, no reward file; a regrade
+ * of the same patch, one that a dead run left, a replacement; a whole result that a dead run left.
+ */
+const TRIAL_LIVES: readonly Life[] = [
+  [{ trial: {} }],
+  [{ trial: { rewards: { reward: 0 } } }],
+  [{ trial: { rewards: { reward: null } } }],
+  [{ trial: { exception: 'AgentTimeoutError' } }],
+  [{ trial: { rewards: null, exception: 'VerifierTimeoutError' } }],
+  [{ trial: { until: 'agent_execution', exception: 'EnvironmentDead' } }],
+  [{ trial: { rewards: null, exception: 'RewardFileNotFoundError' } }],
+  [{ trial: { rewards: null, exception: 'AddTestsDirError' } }, { trial: {} }],
+  [{ trial: { rewards: null, exception: 'AddTestsDirError' } }, { lost: { rewards: { reward: 0 } } }],
+  [
+    { trial: { until: 'agent_setup', exception: 'AgentSetupTimeoutError' } },
+    { trial: { rewards: { reward: 0.25, style: 1 }, text: null, json: '{"reward":0.25,"style":1}' } },
+  ],
+  [{ adopted: { rewards: { reward: 0.5 } } }],
+];
 
 /** A stream that was cut after its second character. */
 export function cutStream(model: string): string {
@@ -153,6 +175,12 @@ const BOOKS = {
     tasks: COMMAND_TASKS,
     protocol: (text) =>
       commandProtocol(text).replace('tests: tests,', 'tests: tests, report_schema: schemas/report.json,'),
+  },
+  /** Trials of Harbor, with every kind of end. */
+  trials: {
+    lives: TRIAL_LIVES,
+    tasks: TASKS.map((task) => ({ ...task, ...trialFields(task.id) })),
+    protocol: harborProtocol,
   },
   /** Streamed answers, and a stop rule for those that repeat themselves. */
   streamed: { lives: streamedLives(), protocol: streamedProtocol },

@@ -20,6 +20,7 @@ import { SETTLEMENT } from './settlement.js';
 import { SIGNED_CHECKPOINTS } from './signed-checkpoints.js';
 import { STATEMENTS } from './statements.js';
 import { STREAMS } from './streams.js';
+import { TRIALS } from './trials.js';
 
 export const CASES: readonly Case[] = [
   ...BINDING,
@@ -43,4 +44,5 @@ export const CASES: readonly Case[] = [
   ...COSTS,
   ...REGRADINGS,
   ...RECHECKS,
+  ...TRIALS,
 ];
