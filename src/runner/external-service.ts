@@ -3,9 +3,10 @@ import type { Pool } from 'undici';
 import { BoundbookError } from '../core/errors.js';
 import type { ExternalService as Setting } from '../protocol/schema/services.js';
 import { createPool } from './adapters/http.js';
+import { MIN_KEY_LENGTH } from './adapters/key-mask.js';
 import type { Exit } from './process-group.js';
 import type { Served, Waiting } from './served.js';
-import { otherModels, ServiceClient, withHeaders } from './service-client.js';
+import { otherModels, ServiceClient } from './service-client.js';
 
 export interface ExternalSpec {
   readonly config: Setting;
@@ -49,9 +50,9 @@ export class ExternalService implements Served {
   constructor(spec: ExternalSpec) {
     this.#spec = spec;
     this.#address = addressOf(spec);
-    const headers = keyHeader(this.#address, spec);
-    this.pool = withHeaders(createPool(this.#address, spec.connections), headers);
-    this.#client = new ServiceClient(this.#address, headers);
+    const key = keyOf(this.#address, spec);
+    this.pool = createPool(this.#address, spec.connections, key);
+    this.#client = new ServiceClient(this.#address, key);
     let resolve: (exit: Exit) => void = () => undefined;
     const promise = new Promise<Exit>((settle) => {
       resolve = settle;
@@ -159,10 +160,10 @@ function addressOf({ config, model }: ExternalSpec): string {
   return address;
 }
 
-/** The header that carries the key; none when the protocol names none. */
-function keyHeader(address: string, { config, env }: ExternalSpec): Record<string, string> {
+/** The key, which answers are searched for; null when the protocol names none. */
+function keyOf(address: string, { config, env }: ExternalSpec): string | null {
   const name = config.external.api_key_env;
-  if (name === undefined) return {};
+  if (name === undefined) return null;
   const key = env[name];
   if (key === undefined || key === '' || /[^\x21-\x7e]/.test(key)) {
     throw new BoundbookError(
@@ -173,5 +174,12 @@ function keyHeader(address: string, { config, env }: ExternalSpec): Record<strin
       },
     );
   }
-  return { authorization: `Bearer ${key}` };
+  if (key.length >= MIN_KEY_LENGTH) return key;
+  throw new BoundbookError(
+    'SERVICE_FAILED',
+    `the key in the environment variable ${name} has less than ${MIN_KEY_LENGTH} characters`,
+    {
+      hint: 'It is masked wherever the service gives it back, and a text so short stands in honest answers too. Give the service a longer key, or leave api_key_env out when it wants none.',
+    },
+  );
 }

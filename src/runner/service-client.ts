@@ -8,8 +8,8 @@ const DESCRIPTION_BYTES = 2 ** 20;
 export class ServiceClient {
   readonly #pool: Pool;
 
-  constructor(origin: string, headers: Readonly<Record<string, string>> = {}) {
-    this.#pool = withHeaders(createPool(origin, SELF_DESCRIPTION.length), headers);
+  constructor(origin: string, key: string | null = null) {
+    this.#pool = createPool(origin, SELF_DESCRIPTION.length, key);
   }
 
   async close(): Promise<void> {
@@ -55,16 +55,4 @@ export function otherModels(description: Buffer, model: string): string | null {
       .map((name) => JSON.stringify(name).slice(0, 100))
       .join(', ') || 'no model'
   );
-}
-
-/** A pool that adds headers to every request. */
-export function withHeaders(pool: Pool, headers: Readonly<Record<string, string>>): Pool {
-  if (Object.keys(headers).length === 0) return pool;
-  const dispatch = pool.dispatch.bind(pool);
-  pool.dispatch = (options, handler) =>
-    dispatch(
-      { ...options, headers: { ...(options.headers as Record<string, string>), ...headers } },
-      handler,
-    );
-  return pool;
 }

@@ -134,14 +134,14 @@ test('without its key, or with a wrong one, nothing is attempted', async () => {
     code: 'SERVICE_FAILED',
     message: expect.stringContaining('TRIAL_KEY'),
   });
-  process.env.TRIAL_KEY = 'another';
+  process.env.TRIAL_KEY = 'another-key';
   try {
     const error = await plan.run().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
       code: 'SERVICE_FAILED',
       message: expect.stringContaining('did not answer'),
     });
-    expect(JSON.stringify(error)).not.toContain('another');
+    expect(JSON.stringify(error)).not.toContain('another-key');
   } finally {
     delete process.env.TRIAL_KEY;
   }

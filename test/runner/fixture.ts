@@ -87,7 +87,7 @@ function openaiRunner(log: string, setting: PlanSetting): string {
   if (setting.external !== undefined) {
     return `
   adapter: openai
-  endpoint: chat
+  endpoint: chat${setting.stream === true ? '\n  stream: true' : ''}
   service:
     external: ${JSON.stringify(setting.external)}
     ready: { path: /health, timeout_s: ${readyS} }

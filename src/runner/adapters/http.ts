@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import { Pool } from 'undici';
 import { systemCode } from '../../core/errors.js';
 import type { Cause, Phase } from '../../protocol/schema/signals.js';
+import { KeyedPool } from './keyed-pool.js';
 
 /**
  * One HTTP request and what came of it. All limits are the caller's: the library's own are off, since a limit that
@@ -39,8 +40,9 @@ export type HttpResult =
     }
   | { readonly kind: 'abandoned' };
 
-export function createPool(origin: string, connections: number): Pool {
-  return new Pool(origin, {
+/** @param key that every request bears and no answer shows; null for none */
+export function createPool(origin: string, connections: number, key: string | null = null): Pool {
+  const options: Pool.Options = {
     connections,
     pipelining: 1,
     headersTimeout: 0,
@@ -50,7 +52,8 @@ export function createPool(origin: string, connections: number): Pool {
     // the server. None of the usual servers closes within a second.
     keepAliveTimeout: 1000,
     keepAliveMaxTimeout: 1000,
-  });
+  };
+  return key === null ? new Pool(origin, options) : new KeyedPool(origin, options, key);
 }
 
 /** Sends one request. Never throws and always settles: every end is a value. */
@@ -60,7 +63,8 @@ export function send(pool: Pool, request: HttpRequest): Promise<HttpResult> {
       resolve({ kind: 'abandoned' });
       return;
     }
-    const exchange = new Exchange(request, resolve);
+    const kept = pool instanceof KeyedPool ? (body: Buffer) => pool.kept(body) : null;
+    const exchange = new Exchange(request, kept, resolve);
     pool.dispatch(
       {
         method: request.method,
@@ -77,6 +81,7 @@ export function send(pool: Pool, request: HttpRequest): Promise<HttpResult> {
 
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest;
+  readonly #kept: ((body: Buffer) => Buffer) | null;
   readonly #resolve: (result: HttpResult) => void;
   readonly #timer: NodeJS.Timeout;
   readonly #onAbort: () => void;
@@ -88,8 +93,13 @@ class Exchange implements Dispatcher.DispatchHandler {
   #size = 0;
   #done = false;
 
-  constructor(request: HttpRequest, resolve: (result: HttpResult) => void) {
+  constructor(
+    request: HttpRequest,
+    kept: ((body: Buffer) => Buffer) | null,
+    resolve: (result: HttpResult) => void,
+  ) {
     this.#request = request;
+    this.#kept = kept;
     this.#resolve = resolve;
     const limit = () => this.#fail('time_limit', `no complete answer within ${request.timeoutMs / 1000} s`);
     this.#timer = setTimeout(limit, request.timeoutMs);
@@ -151,7 +161,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #body(): Buffer {
     const [only] = this.#chunks;
-    return this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
+    const body = this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
+    return this.#kept === null ? body : this.#kept(body);
   }
 
   /** Ends the exchange without waiting for the other side. */

@@ -64,7 +64,8 @@ export class OpenaiAdapter implements Adapter {
       finishReason: answer.ok ? answer.finishReason : null,
       seconds: secondsSince(start),
       queueSeconds: asked.queueSeconds,
-      firstTokenSeconds: asked.firstTokenSeconds,
+      // A stream of which nothing is kept has shown no token.
+      firstTokenSeconds: seen.first_token === true ? asked.firstTokenSeconds : undefined,
     };
     if (answer.ok) return { kind: 'candidate', bytes: Buffer.from(answer.text, 'utf8'), ...rest };
     const signals = { ...signalsOf(asked.result, answer, asked.queueLimit), ...seen };
