@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { freezeProtocol } from '../src/manifest/freeze.js';
-import { runSession } from '../src/runner/session.js';
+import { runSession } from '../src/runner/run.js';
 import { atLeast, type Figure, median } from './figure.js';
 import { settledRate } from './settled-rate.js';
 

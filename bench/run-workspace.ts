@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { freezeProtocol } from '../src/manifest/freeze.js';
 import type { StoredManifest } from '../src/manifest/workspace.js';
-import { runSession } from '../src/runner/session.js';
+import { runSession } from '../src/runner/run.js';
 
 export interface Bench {
   readonly tasks: number;

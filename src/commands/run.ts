@@ -49,7 +49,7 @@ export const command: CommandDefinition = {
   interruptible: true,
   next: 'boundbook status; boundbook unblind, when every confirmatory slot is closed.',
   run: async ([manifest], options, context) => {
-    const { runSession } = await import('../runner/session.js');
+    const { runSession } = await import('../runner/run.js');
     const { parseFilters } = await import('../slots/selector.js');
     const { integerOption, listOption, shardOption } = await import('./options.js');
     const { hashProgress } = await import('./manifest-output.js');

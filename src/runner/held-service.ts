@@ -1,30 +1,20 @@
 import { BoundbookError } from '../core/errors.js';
-import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
 import type { Endpoint } from './adapters/openai.js';
 import { answersAgain } from './answers-again.js';
-import { takeCanary } from './canary.js';
 import { HealthWatch } from './health-watch.js';
 import type { Exit } from './process-group.js';
 import { versionIn } from './self-description.js';
 import type { Served, Waiting } from './served.js';
 import { ended } from './service.js';
-import { otherModels } from './service-client.js';
-import { isServiceFailure, pauseReason, tooOften, unanswered } from './service-faults.js';
-import type { ServiceName, ServiceRecorder, StopReason } from './service-record.js';
-import type { StopSwitch } from './stop.js';
+import { isServiceFailure, pauseReason, tooOften } from './service-faults.js';
+import { type QuestionSetting, ServiceQuestions } from './service-questions.js';
+import type { ServiceName, StopReason } from './service-record.js';
 
-export interface HoldingSetting {
-  readonly runner: OpenaiRunner;
+export interface HoldingSetting extends QuestionSetting {
   readonly session: string;
-  readonly recorder: ServiceRecorder;
-  readonly stop: StopSwitch;
-  /** Aborts when nothing may be waited for any more. */
-  readonly force: AbortSignal;
   /** How often a service that died is started again. */
   readonly restarts: number;
   readonly progress: (line: string) => void;
-  /** What must be read again at the end of the session. */
-  readonly warn: (line: string) => void;
   /** Hashes a model's files again and compares. @throws {BoundbookError} GATE_REFUSED. */
   readonly verify: (model: string) => Promise<void>;
   /** A last look at the bound files before a program reads them. */
@@ -33,15 +23,13 @@ export interface HoldingSetting {
   readonly launch: (model: string) => Promise<Served>;
 }
 
-/** How long a service that is of no more use may take to say that it is well. */
-const FAREWELL_MS = 5000;
-
 const UNKNOWN_END: Exit = { exit_status: null, signal: null, spawnError: null };
 
 /** The service of one model: started, watched, started again, and ended. */
 export class HeldService {
   readonly model: string;
   readonly #setting: HoldingSetting;
+  readonly #questions: ServiceQuestions;
   /** Told of each service that is up, and of none. */
   readonly #onService: () => void;
   #starts = 0;
@@ -62,6 +50,7 @@ export class HeldService {
   constructor(model: string, setting: HoldingSetting, onService: () => void) {
     this.model = model;
     this.#setting = setting;
+    this.#questions = new ServiceQuestions(setting);
     this.#onService = onService;
   }
 
@@ -143,7 +132,7 @@ export class HeldService {
     if (service === null || name === null) return;
     let last: StopReason = reason;
     try {
-      last = await this.#farewell(service, name, reason);
+      last = await this.#questions.farewell(service, name, reason);
     } finally {
       const exit = await service.stop();
       await this.#setting.recorder.down(name, last, service.seconds, exit);
@@ -176,8 +165,9 @@ export class HeldService {
     try {
       await service.ready(parted?.wait);
       const changed = await recorder.up(name, service, start);
-      if (changed.length > 0) this.#warnOfChanges(name, 'than the first service of its model', changed);
-      await this.#firstCanary(service, name);
+      if (changed.length > 0)
+        this.#questions.warnOfChanges(name, 'than the first service of its model', changed);
+      await this.#questions.firstCanary(service, name);
     } catch (error) {
       const exit = await service.stop();
       const refused = error instanceof BoundbookError && error.code === 'SERVICE_CHANGED';
@@ -206,70 +196,6 @@ export class HeldService {
       });
     }
     void service.exit.then((exit) => this.#onExit(service, name, exit));
-  }
-
-  /** Nothing is attempted before the service has answered as the first one of its model did. */
-  async #firstCanary(service: Served, name: ServiceName): Promise<void> {
-    const { runner, recorder, stop } = this.#setting;
-    const { canary } = runner.service;
-    if (canary === undefined) return;
-    const taken = await takeCanary(service.pool, runner, canary, this.model, stop.abandoned);
-    if (!taken.ok && stop.abandoned.aborted)
-      throw new BoundbookError('STOPPED', 'stopped while a service was asked its canary');
-    if (!taken.ok) throw unanswered(name, taken.reason);
-    const { verdict, largest_logprob_difference: largest } = await recorder.canary(name, 'start', taken);
-    if (verdict !== 'differs') return;
-    throw new BoundbookError(
-      'SERVICE_CHANGED',
-      `the service ${name.service} answers the canary otherwise than the first service of ${this.model} did`,
-      {
-        hint: 'Weights, settings, version or hardware differ from those of the attempts that are in the ledger. Bring the service back to what it was, or amend the plan.',
-        evidence: { service: name.service, largest_logprob_difference: largest },
-      },
-    );
-  }
-
-  /** Asks a service that is of no more use once more. @returns why it is ended */
-  async #farewell(service: Served, name: ServiceName, reason: StopReason): Promise<StopReason> {
-    const { runner, recorder, stop, force } = this.#setting;
-    if (reason !== 'done' && reason !== 'run_ended') return reason;
-    const died = () => (service.diedByItself ? 'died' : 'unresponsive');
-    if (!(await service.isAlive(0))) return died();
-    if (force.aborted) return 'run_ended';
-    if (!(await service.answers(runner.service.ready.path, FAREWELL_MS, force)))
-      return force.aborted ? 'run_ended' : died();
-    const description = await service.describe(force);
-    const changed = await recorder.atEnd(name, service, description);
-    if (changed.length > 0) this.#warnOfChanges(name, 'at its end than at its start', changed);
-    const others = otherModels(description, this.model);
-    if (others !== null) {
-      const message = `the service ${name.service} serves ${others} at its end, no more ${this.model}`;
-      const error = new BoundbookError('SERVICE_FAILED', message, {
-        hint: 'Each answer named the bound model, or its attempt failed. Find out who changed the server.',
-      });
-      stop.request({ reason: 'service_failed', detail: message, error }, null);
-    }
-    const { canary } = runner.service;
-    if (canary === undefined) return reason;
-    const taken = await takeCanary(service.pool, runner, canary, this.model, force);
-    if (!taken.ok) {
-      this.#setting.warn(`${name.service} has no canary at its end: ${taken.reason}`);
-      return force.aborted ? 'run_ended' : died();
-    }
-    const { verdict } = await recorder.canary(name, 'end', taken);
-    if (verdict === 'differs') {
-      this.#setting.warn(
-        `${name.service} answered the canary otherwise at its end than the reference: what it answered in between is in doubt`,
-      );
-    }
-    return reason;
-  }
-
-  #warnOfChanges({ service }: ServiceName, than: string, changed: readonly string[]): void {
-    const shown = changed.slice(0, 3).join(', ');
-    this.#setting.warn(
-      `${service} describes itself otherwise ${than}: ${shown}${changed.length > 3 ? ' …' : ''}`,
-    );
   }
 
   #leave(): void {

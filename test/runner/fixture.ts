@@ -9,7 +9,8 @@ import type { Entry, EntryOf, EntryType } from '../../src/ledger/entries/entry.j
 import { freezeProtocol } from '../../src/manifest/freeze.js';
 import type { Product } from '../../src/manifest/product.js';
 import type { StoredManifest } from '../../src/manifest/workspace.js';
-import { type RunOptions, runSession } from '../../src/runner/session.js';
+import { runSession } from '../../src/runner/run.js';
+import type { RunOptions } from '../../src/runner/run-options.js';
 import type { RunSummary } from '../../src/runner/summary.js';
 
 export const STUB = join(import.meta.dirname, 'stub-server.mjs');

@@ -1,0 +1,95 @@
+import { BoundbookError } from '../core/errors.js';
+import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
+import { takeCanary } from './canary.js';
+import type { Served } from './served.js';
+import { otherModels } from './service-client.js';
+import { unanswered } from './service-faults.js';
+import type { ServiceName, ServiceRecorder, StopReason } from './service-record.js';
+import type { StopSwitch } from './stop.js';
+
+export interface QuestionSetting {
+  readonly runner: OpenaiRunner;
+  readonly recorder: ServiceRecorder;
+  readonly stop: StopSwitch;
+  /** Aborts when nothing may be waited for any more. */
+  readonly force: AbortSignal;
+  /** What must be read again at the end of the session. */
+  readonly warn: (line: string) => void;
+}
+
+/** How long a service that is of no more use may take to say that it is well. */
+const FAREWELL_MS = 5000;
+
+/** What a service is asked at its start and at its end, and what follows from its answers. */
+export class ServiceQuestions {
+  readonly #setting: QuestionSetting;
+
+  constructor(setting: QuestionSetting) {
+    this.#setting = setting;
+  }
+
+  /** Nothing is attempted before the service has answered as the first one of its model did. */
+  async firstCanary(service: Served, name: ServiceName): Promise<void> {
+    const { runner, recorder, stop } = this.#setting;
+    const { canary } = runner.service;
+    if (canary === undefined) return;
+    const taken = await takeCanary(service.pool, runner, canary, name.model, stop.abandoned);
+    if (!taken.ok && stop.abandoned.aborted)
+      throw new BoundbookError('STOPPED', 'stopped while a service was asked its canary');
+    if (!taken.ok) throw unanswered(name, taken.reason);
+    const { verdict, largest_logprob_difference: largest } = await recorder.canary(name, 'start', taken);
+    if (verdict !== 'differs') return;
+    throw new BoundbookError(
+      'SERVICE_CHANGED',
+      `the service ${name.service} answers the canary otherwise than the first service of ${name.model} did`,
+      {
+        hint: 'Weights, settings, version or hardware differ from those of the attempts that are in the ledger. Bring the service back to what it was, or amend the plan.',
+        evidence: { service: name.service, largest_logprob_difference: largest },
+      },
+    );
+  }
+
+  /** Asks a service that is of no more use once more. @returns why it is ended */
+  async farewell(service: Served, name: ServiceName, reason: StopReason): Promise<StopReason> {
+    const { runner, recorder, stop, force } = this.#setting;
+    if (reason !== 'done' && reason !== 'run_ended') return reason;
+    const died = () => (service.diedByItself ? 'died' : 'unresponsive');
+    if (!(await service.isAlive(0))) return died();
+    if (force.aborted) return 'run_ended';
+    if (!(await service.answers(runner.service.ready.path, FAREWELL_MS, force)))
+      return force.aborted ? 'run_ended' : died();
+    const description = await service.describe(force);
+    const changed = await recorder.atEnd(name, service, description);
+    if (changed.length > 0) this.warnOfChanges(name, 'at its end than at its start', changed);
+    const others = otherModels(description, name.model);
+    if (others !== null) {
+      const message = `the service ${name.service} serves ${others} at its end, no more ${name.model}`;
+      const error = new BoundbookError('SERVICE_FAILED', message, {
+        hint: 'Each answer named the bound model, or its attempt failed. Find out who changed the server.',
+      });
+      stop.request({ reason: 'service_failed', detail: message, error }, null);
+    }
+    const { canary } = runner.service;
+    if (canary === undefined) return reason;
+    const taken = await takeCanary(service.pool, runner, canary, name.model, force);
+    if (!taken.ok) {
+      this.#setting.warn(`${name.service} has no canary at its end: ${taken.reason}`);
+      return force.aborted ? 'run_ended' : died();
+    }
+    const { verdict } = await recorder.canary(name, 'end', taken);
+    if (verdict === 'differs') {
+      this.#setting.warn(
+        `${name.service} answered the canary otherwise at its end than the reference: what it answered in between is in doubt`,
+      );
+    }
+    return reason;
+  }
+
+  /** @param than in comparison with what */
+  warnOfChanges({ service }: ServiceName, than: string, changed: readonly string[]): void {
+    const shown = changed.slice(0, 3).join(', ');
+    this.#setting.warn(
+      `${service} describes itself otherwise ${than}: ${shown}${changed.length > 3 ? ' …' : ''}`,
+    );
+  }
+}
