@@ -14,9 +14,12 @@ export interface FailureDecision extends Classification {
 const SLOT = '0'.repeat(32);
 const CANDIDATE: Digest = `sha256:${'0'.repeat(64)}`;
 
+/** How the state machine attributes an attempt whose process is gone. */
+const GONE: Classification = { attribution: 'infrastructure', rule: null };
+
 /** Asks the rules for the attribution and the state machine for what follows, as a run does. */
-export function decide({ signals }: KnownFailure, limits: AttemptLimits): FailureDecision {
-  const classification = classify(limits.rules, signals);
+export function decide({ signals, isRecovered }: KnownFailure, limits: AttemptLimits): FailureDecision {
+  const classification = isRecovered ? GONE : classify(limits.rules, signals);
   const state: SlotState = {
     ...PLANNED,
     phase: 'attributed',

@@ -20,7 +20,7 @@ function explained(protocol: Protocol) {
 export function failuresText(protocol: Protocol): string {
   const rows = explained(protocol).map(({ failure, plan, shipped }) => [
     failure.what,
-    plan.rule ?? 'none',
+    plan.rule ?? (failure.isRecovered ? 'by the book' : 'none'),
     word(plan),
     plan.next === shipped.next && plan.attribution === shipped.attribution ? 'same' : word(shipped),
   ]);

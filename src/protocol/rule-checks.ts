@@ -8,15 +8,23 @@ type When = AttributionRule['when'];
 /** Conditions on what a candidate, a server or a log can write; the stage only says where it was seen. */
 const WEAK: ReadonlySet<string> = new Set(['exception', 'text', 'stage']);
 
-/** Causes that whatever runs for an attempt can bring about as it likes: with a name or a text beside them they are no evidence. */
-const CHOSEN: ReadonlySet<string> = new Set([
-  'exit_status',
-  'candidate_missing',
-  'report_missing',
-  'report_invalid',
-  'trial_exception',
-  'trial_unreadable',
-]);
+/** What whatever runs for an attempt can bring about as it likes: with a name or a text beside it, it is no evidence. */
+const CHOSEN: Readonly<Record<string, ReadonlySet<string> | 'any'>> = {
+  exit_status: 'any',
+  signal: 'any',
+  cause: new Set([
+    'exit_status',
+    'killed_by_signal',
+    'time_limit',
+    'idle_limit',
+    'candidate_missing',
+    'report_missing',
+    'report_invalid',
+    'trial_exception',
+    'trial_unreadable',
+  ]),
+  phase: new Set(['running', 'collect']),
+};
 
 /** Checks the attribution rules: patterns compile, names carry no verdict (law 7), every rule can fire. */
 export function checkRules(rules: readonly AttributionRule[], collector: FaultCollector): void {
@@ -27,7 +35,7 @@ export function checkRules(rules: readonly AttributionRule[], collector: FaultCo
       collector.add(
         [...path, 'sufficient'],
         'a rule cannot suffice on an exception name or a text, nor on one beside what a candidate can bring about (law 7)',
-        'Add a signal that it cannot choose (phase, http_status, signal, oom_kill, another cause), or set sufficient: false.',
+        'Add a signal that it cannot choose (http_status, service_alive, host_event, a phase before it ran, another cause), or set sufficient: false.',
       );
     }
     const shadow = rules.slice(0, i).find((earlier) => covers(earlier.when, rule.when));
@@ -61,8 +69,8 @@ function restsOnNames(when: When): boolean {
 }
 
 function isChosen(condition: string, allowed: unknown): boolean {
-  if (condition === 'exit_status') return true;
-  return condition === 'cause' && listOf(allowed).some((cause) => CHOSEN.has(String(cause)));
+  const chosen = CHOSEN[condition];
+  return chosen === 'any' || listOf(allowed).some((value) => chosen?.has(String(value)) === true);
 }
 
 /** Whether everything that `narrow` matches is matched by `wide`: each condition of `wide` holds for all of it. */

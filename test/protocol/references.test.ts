@@ -300,6 +300,21 @@ const CASES: readonly Case[] = [
     '/attempts/rules/0/sufficient',
     /law 7/,
   ],
+  ...[
+    '{ exit_status: 1, text: reset }',
+    '{ phase: running, text: reset }',
+    '{ phase: [spawn, running], cause: [exit_status], text: reset }',
+    '{ signal: SIGKILL, exception: EnvironmentDead }',
+    '{ stage: generate, cause: [killed_by_signal, connection_lost], text: reset }',
+    '{ cause: time_limit, phase: collect, text: reset }',
+  ].map(
+    (when): Case => [
+      `a rule that suffices on text beside what a candidate can bring about (law 7): ${when}`,
+      [['{ cause: connection_lost }', when]],
+      '/attempts/rules/0/sufficient',
+      /law 7/,
+    ],
+  ),
   [
     'a rule equal to an earlier one',
     [['{ http_status: [429, 5xx] }', '{ cause: [connection_lost] }']],
@@ -337,6 +352,15 @@ describe('references and settings', () => {
     expect(fault, JSON.stringify(found, null, 1)).toBeDefined();
     expect(fault?.hint).not.toBe('');
     expect(fault?.line).toBeGreaterThan(1);
+  });
+
+  test.each([
+    '{ phase: environment_setup, exception: EnvironmentStartTimeoutError }',
+    '{ phase: spawn, text: ENOENT }',
+    '{ http_status: 400, text: context }',
+    '{ host_event: boot_changed, signal: SIGTERM, text: shutdown }',
+  ])('a text may narrow a rule that suffices by what no candidate can bring about: %s', (when) => {
+    expect(() => read(spoil(['{ cause: connection_lost }', when]))).not.toThrow();
   });
 
   test('a fault has the place of the value that is wrong', () => {

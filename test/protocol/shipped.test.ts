@@ -103,8 +103,6 @@ describe('shipped protocols', () => {
       'infrastructure',
       'time-limit-dead-service',
     ],
-    [{ ...generate, phase: 'between', cause: 'process_gone' }, 'infrastructure', 'runner-gone'],
-    [{ ...generate, phase: 'collect', cause: 'storage_fault' }, 'infrastructure', 'disk'],
     [{ stage: 'grade', phase: 'running', cause: 'grader_fault' }, 'undetermined', 'grader'],
   ] as const)('attribute %o', async (signals, attribution, rule) => {
     for (const name of ['demo', 'obme-mini']) {

@@ -65,4 +65,9 @@ export const TRIAL_FAILURES: readonly KnownFailure[] = [
     cause: 'time_limit',
     signal: 'SIGKILL',
   }),
+  failure('trial-lost', 'a trial that made a candidate is gone', TRIALS, {
+    ...grade,
+    phase: 'between',
+    cause: 'process_gone',
+  }),
 ];
