@@ -249,6 +249,8 @@ export class LedgerFold {
           protocol: this.context.protocol,
           unblinded: this.unblinded !== null,
         });
+      case 'regrading.resumed':
+        return this.regradings.resume(entry);
       case 'regrading.recorded':
         return this.regradings.record(entry, this.slots, this.context.protocol);
       case 'regrading.closed':

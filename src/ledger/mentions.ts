@@ -62,8 +62,15 @@ export function mentionsOf(entry: Entry): readonly Mention[] {
       return entry.basis.kind === 'report'
         ? [{ digest: entry.basis.report, role: 'answer', pointer: '/basis/report' }]
         : [];
-    case 'regrading.opened':
-      return [{ digest: entry.grader, role: 'grader', pointer: '/grader' }];
+    case 'regrading.opened': {
+      const { schema } = entry.command ?? {};
+      return [
+        ...(schema === undefined
+          ? []
+          : [{ digest: schema, role: 'grader', pointer: '/command/schema' } as const]),
+        { digest: entry.grader, role: 'grader', pointer: '/grader' },
+      ];
+    }
     case 'regrading.recorded': {
       const mentions: Mention[] = [
         { digest: entry.before.report, role: 'answer', pointer: '/before/report' },
@@ -71,7 +78,7 @@ export function mentionsOf(entry: Entry): readonly Mention[] {
       ];
       if (entry.result.kind === 'graded')
         mentions.push({ digest: entry.result.report, role: 'answer', pointer: '/result/report' });
-      return mentions;
+      return [...mentions, ...members(entry.stage?.objects ?? {}, 'stage/objects', 'answer')];
     }
     case 'recheck.started':
       return [{ digest: entry.request, role: 'request', pointer: '/request' }];
@@ -101,6 +108,6 @@ function members(record: Readonly<Record<string, Digest>>, member: string, role:
   if (names.length > 1) names.sort();
   return names.flatMap((name) => {
     const digest = record[name];
-    return digest === undefined ? [] : [{ digest, role, pointer: pointerOf([member, name]) }];
+    return digest === undefined ? [] : [{ digest, role, pointer: pointerOf([...member.split('/'), name]) }];
   });
 }

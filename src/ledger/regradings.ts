@@ -16,6 +16,12 @@ export interface Regrading {
   readonly slots: EntryOf<'regrading.opened'>['slots'];
   /** Opened when outcomes could be read already. */
   readonly afterUnblinding: boolean;
+  /** Of a grader that is a command: its files, and the process that runs it now; null for one that reads answers. */
+  command: EntryOf<'regrading.opened'>['command'] | null;
+  /** How often another process went on with it. */
+  resumed: number;
+  /** Outputs of which the command gave no valid report. */
+  failed: number;
   closed: boolean;
 }
 
@@ -25,9 +31,9 @@ export interface RegradingSnapshot {
   readonly counts: RegradingCounts;
 }
 
-type RegradingCounts = Readonly<Record<'changed' | 'same' | 'truncated', number>>;
+type RegradingCounts = Readonly<Record<'changed' | 'same' | 'truncated' | 'failed', number>>;
 
-const NONE: RegradingCounts = { changed: 0, same: 0, truncated: 0 };
+const NONE: RegradingCounts = { changed: 0, same: 0, truncated: 0, failed: 0 };
 
 /** Slots that a regrading is about: all that a report of these conditions settled, whoever looks at them (B6). */
 export function regradableSlots(
@@ -91,10 +97,22 @@ export class RegradingBook {
       reason,
       slots: entry.slots,
       afterUnblinding: unblinded,
+      command: entry.command ?? null,
+      resumed: 0,
+      failed: 0,
       closed: false,
     });
     this.#recorded.clear();
     this.#counts = NONE;
+    return null;
+  }
+
+  resume(entry: EntryOf<'regrading.resumed'>): Violation | null {
+    const { open } = this;
+    if (open?.id !== entry.regrading) return forbid(`the regrading ${entry.regrading} is not open`);
+    if (open.command === null) return forbid('no process is named of a grader that reads answers');
+    open.command = { ...open.command, process: entry.process };
+    open.resumed++;
     return null;
   }
 
@@ -103,6 +121,9 @@ export class RegradingBook {
     const { slot, before, result } = entry;
     if (open?.id !== entry.regrading) return forbid(`the regrading ${entry.regrading} is not open`);
     if (this.#recorded.has(slot)) return forbid(`slot ${slot} was regraded before`);
+    const byCommand = open.command !== null;
+    if (byCommand !== (entry.stage !== undefined) || result.kind === (byCommand ? 'truncated' : 'failed'))
+      return forbid(`a grader that ${byCommand ? 'is a command' : 'reads answers'} does not end so`);
     const state = slots.state(slot);
     const key = slots.key(slot);
     const condition = key === null ? undefined : protocol.arms[key.arm]?.condition;
@@ -116,7 +137,8 @@ export class RegradingBook {
       return forbid(`slot ${slot} settled on ${state.basis.report} with ${state.value}`);
     this.#recorded.add(slot);
     const kind =
-      result.kind === 'truncated' ? 'truncated' : result.value === before.value ? 'same' : 'changed';
+      result.kind !== 'graded' ? result.kind : result.value === before.value ? 'same' : 'changed';
+    if (kind === 'failed') open.failed++;
     this.#counts = { ...this.#counts, [kind]: this.#counts[kind] + 1 };
     return null;
   }
@@ -127,9 +149,11 @@ export class RegradingBook {
     const { count, digest } = slotsDigest([...this.#recorded].sort());
     if (count !== open.slots.count || digest !== open.slots.digest)
       return forbid(`it recorded ${count} of ${open.slots.count} slots`);
-    const { changed, same, truncated } = this.#counts;
+    const { changed, same, truncated, failed } = this.#counts;
     if (entry.changed !== changed || entry.same !== same || entry.truncated !== truncated)
       return forbid(`it recorded ${changed} changed, ${same} same and ${truncated} truncated ones`);
+    if (entry.failed !== (open.command === null ? undefined : failed))
+      return forbid(`it recorded ${failed} failed ones`);
     open.closed = true;
     this.#recorded.clear();
     return null;

@@ -1,8 +1,9 @@
+import { checkReward } from './command-checks.js';
 import type { ProtocolFault } from './fault-list.js';
 import { FaultCollector } from './references.js';
 import { checkPattern } from './rule-checks.js';
 import type { Protocol } from './schema/protocol.js';
-import { checkPrompt, checkReward } from './setting-checks.js';
+import { checkPrompt } from './setting-checks.js';
 
 /**
  * What outcomes are computed with, and what would leave them without meaning: patterns of rules, templates of prompts,

@@ -1,21 +1,17 @@
 import { canonicalText } from '../core/canonical-json.js';
-import { checkArgument, checkArgv, checkRelative } from './argument-checks.js';
+import { checkArgument, checkArgv } from './argument-checks.js';
+import { checkCommands, checkReward } from './command-checks.js';
 import { checkHarbor } from './harbor-checks.js';
 import type { Path } from './json-pointer.js';
 import type { FaultCollector } from './references.js';
-import type { CommandRunner } from './schema/command-runner.js';
 import type { Condition } from './schema/conditions.js';
 import type { OpenaiRunner } from './schema/openai-runner.js';
 import type { Protocol } from './schema/protocol.js';
 import type { Runner } from './schema/runner.js';
 import type { ExternalService, ManagedService } from './schema/services.js';
-import type { Stage } from './schema/signals.js';
 import { parseTemplate } from './template.js';
 
 const SERVICE_NAMES = ['weights', 'tokenizer', 'host', 'port', 'model'];
-const GENERATE_NAMES = ['request', 'output', 'task', 'container'];
-const GRADE_NAMES = ['request', 'output', 'task', 'candidate', 'container'];
-const STOP_NAMES = ['container'];
 
 /** Checks what the form cannot hold: ranges, placeholders, graders that fit their adapter. */
 export function checkSettings(protocol: Protocol, collector: FaultCollector): void {
@@ -158,23 +154,6 @@ export function checkPrompt({ prompt }: Condition, path: Path, collector: FaultC
   }
 }
 
-/** Checks the range of rewards of a grader. */
-export function checkReward(
-  { min, max }: { readonly min: number; readonly max: number },
-  path: Path,
-  collector: FaultCollector,
-): void {
-  if (min >= max) {
-    collector.add(path, `the reward range from ${min} to ${max} is empty`, 'min must be below max.');
-  } else if (min > 0 || max < 0) {
-    collector.add(
-      path,
-      `the reward range from ${min} to ${max} does not hold 0`,
-      'A model failure with nothing to grade counts 0 (P14), so the range must hold it.',
-    );
-  }
-}
-
 function checkService(protocol: Protocol, { service }: OpenaiRunner, collector: FaultCollector): void {
   if ('external' in service) checkOrigins(protocol, service, collector);
   else checkStart(protocol, service, collector);
@@ -225,39 +204,4 @@ function checkStart(protocol: Protocol, service: ManagedService, collector: Faul
       );
     }
   }
-}
-
-function checkCommands(runner: CommandRunner, collector: FaultCollector): void {
-  checkArgv(['runner', 'generate', 'argv'], runner.generate.argv, GENERATE_NAMES, collector);
-  checkArgv(['runner', 'grade', 'argv'], runner.grade.argv, GRADE_NAMES, collector);
-  for (const stage of ['generate', 'grade'] as const) checkStop(stage, runner[stage].stop, collector);
-  checkRelative(['runner', 'candidate'], runner.candidate, collector);
-  const names = new Set<string>();
-  (runner.artifacts ?? []).forEach(({ name, file }, i) => {
-    const path: Path = ['runner', 'artifacts', i];
-    checkRelative([...path, 'file'], file, collector);
-    if (names.has(name)) {
-      collector.add([...path, 'name'], `a second artifact ${JSON.stringify(name)}`, 'Rename one.');
-    }
-    names.add(name);
-  });
-  const group = runner.cgroup?.path ?? '/';
-  if (group.split('/').some((part) => part === '..') || /\p{Cc}/u.test(group)) {
-    collector.add(
-      ['runner', 'cgroup', 'path'],
-      'the path has a part .. or a control character',
-      'Write the whole path of the control group.',
-    );
-  }
-}
-
-function checkStop(stage: Stage, stop: readonly string[] | undefined, collector: FaultCollector): void {
-  if (stop === undefined) return;
-  const path: Path = ['runner', stage, 'stop'];
-  if (checkArgv(path, stop, STOP_NAMES, collector).includes('container')) return;
-  collector.add(
-    path,
-    '{container} is missing: the command could only stop everything or nothing',
-    'Give the container this name in argv, and name it here.',
-  );
 }

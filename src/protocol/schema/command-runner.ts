@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { argv, byteCount, environmentNames, seconds, sources } from './forms.js';
 
-const command = z.strictObject({
+export const command = z.strictObject({
   argv: argv.describe(
     '{request} {output} {task} {candidate} stand for paths, {container} for a name; never a shell',
   ),
@@ -23,7 +23,7 @@ const artifact = z.strictObject({
     .max(2 ** 28),
 });
 
-const cgroup = z.strictObject({
+export const cgroup = z.strictObject({
   path: z
     .string()
     .regex(/^\//, 'begins with a slash')

@@ -3,6 +3,13 @@ import { path } from './forms.js';
 
 const rewardRange = z.strictObject({ min: z.number(), max: z.number() });
 
+export const reportGrader = z.strictObject({
+  kind: z.literal('report').describe("the grade command's report decides"),
+  expected_tests: z.string().min(1).optional().describe('the task field that lists the expected tests'),
+  reward: rewardRange,
+  report_schema: path.optional().describe('a JSON Schema (2020-12) that every report must pass'),
+});
+
 export const graderSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('exact').describe('the answer equals the task field, after trimming white space'),
@@ -19,12 +26,7 @@ export const graderSchema = z.discriminatedUnion('kind', [
     answer: z.string().min(1).describe('the task field that holds the reference answer'),
     compare: z.enum(['exact', 'integer']).describe('how both are compared'),
   }),
-  z.strictObject({
-    kind: z.literal('report').describe("the grade command's report decides"),
-    expected_tests: z.string().min(1).optional().describe('the task field that lists the expected tests'),
-    reward: rewardRange,
-    report_schema: path.optional().describe('a JSON Schema (2020-12) that every report must pass'),
-  }),
+  reportGrader,
   z.strictObject({
     kind: z.literal('reward').describe("the reward that Harbor's verifier gives decides"),
     key: z.string().min(1).max(200).describe('the name of the reward; other rewards are not read'),
