@@ -7,19 +7,22 @@ import type { Findings, Place } from './finding.js';
 import type { ObjectShelf } from './objects.js';
 import type { Unchecked } from './unchecked.js';
 
-type StageEntry = EntryOf<'stage.finished'>;
+type StageEntry = Pick<EntryOf<'stage.finished'>, 'seq' | 'slot' | 'stage' | 'objects'>;
+
+/** What a plan, or a corrected grader, says of the commands whose evidence is looked at. */
+export type DeclaredCommands = Pick<CommandRunner, 'generate' | 'grade' | 'artifacts'>;
 
 const ARTIFACT = 'artifact/';
 const STREAMS = ['stdout', 'stderr'] as const;
 
 /** Checks what a command's stage says of its own evidence: output that was cut, artifacts that were not kept. */
 export class CaptureCheck {
-  readonly #runner: CommandRunner;
+  readonly #runner: DeclaredCommands;
   readonly #shelf: ObjectShelf;
   readonly #findings: Findings;
   readonly #unchecked: Unchecked;
 
-  constructor(runner: CommandRunner, shelf: ObjectShelf, findings: Findings, unchecked: Unchecked) {
+  constructor(runner: DeclaredCommands, shelf: ObjectShelf, findings: Findings, unchecked: Unchecked) {
     this.#runner = runner;
     this.#shelf = shelf;
     this.#findings = findings;

@@ -202,6 +202,7 @@ class Replay {
       workFolders.delete(entry.attempt);
     }
     if (entry.type === 'gate.passed') workFolders.delete(`services-${entry.session}`);
+    if (entry.type === 'regrading.opened') workFolders.delete(`regrading-${entry.regrading}`);
     if (this.#fold === null) return;
     checkSession(entry, this.#fold, findings);
     this.#hostEvents.check(entry, findings);

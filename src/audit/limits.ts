@@ -78,6 +78,11 @@ export function notCheckedLines({
       'whether Harbor, its agent and its verifier did what their sources say: they were not run again; a verifier that shares the agent’s container can be misled by it',
     );
   }
+  if (audit.fold?.regradings.all.some(({ command }) => command !== null) === true) {
+    lines.push(
+      'whether corrected grade commands did what their files say: the files are named by digest, and were not run again',
+    );
+  }
   lines.push('whether the failures of connections, processes and time limits happened as their signals say');
   for (const digest of unseen) {
     lines.push(`whether the manifest follows from ${digest}, which is not at hand`);
@@ -168,6 +173,12 @@ export function remarkLines({ fold, evidence, clock, services }: LedgerAudit): s
     );
   }
   lines.push(...serviceRemarks(services), ...clock.remarks());
+  for (const { id, seq, resumed } of fold?.regradings.all ?? []) {
+    if (resumed === 0) continue;
+    lines.push(
+      `the regrading ${id} (entry ${seq}) was left and taken up again ${resumed === 1 ? 'once' : `${resumed} times`}: what was graded and not recorded by then was graded again`,
+    );
+  }
   const late = [...(fold?.slots.unresolved() ?? [])].filter(({ state }) => state.lateAttributions > 0).length;
   if (late > 0)
     lines.push(`${late} unresolved slots have a verdict that came after unblinding and changes nothing`);

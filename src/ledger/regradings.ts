@@ -17,13 +17,15 @@ export interface Regrading {
   /** Opened when outcomes could be read already. */
   readonly afterUnblinding: boolean;
   /** Of a grader that is a command: its files, and the process that runs it now; null for one that reads answers. */
-  command: EntryOf<'regrading.opened'>['command'] | null;
+  command: RegradingCommand | null;
   /** How often another process went on with it. */
   resumed: number;
   /** Outputs of which the command gave no valid report. */
   failed: number;
   closed: boolean;
 }
+
+export type RegradingCommand = NonNullable<EntryOf<'regrading.opened'>['command']>;
 
 export interface RegradingSnapshot {
   readonly regradings: readonly Regrading[];
@@ -136,8 +138,7 @@ export class RegradingBook {
     if (state.basis.report !== before.report || state.value !== before.value)
       return forbid(`slot ${slot} settled on ${state.basis.report} with ${state.value}`);
     this.#recorded.add(slot);
-    const kind =
-      result.kind !== 'graded' ? result.kind : result.value === before.value ? 'same' : 'changed';
+    const kind = result.kind !== 'graded' ? result.kind : result.value === before.value ? 'same' : 'changed';
     if (kind === 'failed') open.failed++;
     this.#counts = { ...this.#counts, [kind]: this.#counts[kind] + 1 };
     return null;

@@ -1,192 +1,271 @@
 import { randomBytes } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { canonicalBytes } from '../core/canonical-json.js';
-import { type Digest, digestOf } from '../core/digest.js';
+import { digestOf } from '../core/digest.js';
 import { BoundbookError } from '../core/errors.js';
-import { type AnswerGrader, isAnswerGrader } from '../grading/answer.js';
+import type { AnswerGrader } from '../grading/answer.js';
 import { regradeAnswer } from '../grading/regrade.js';
-import type { Book } from '../ledger/book.js';
 import type { DraftOf, EntryOf } from '../ledger/entries/entry.js';
-import { type LedgerObject, toObject } from '../ledger/objects.js';
-import { regradableSlots } from '../ledger/regradings.js';
-import type { LedgerStore } from '../ledger/store.js';
+import { toObject } from '../ledger/objects.js';
+import type { RegradingCommand } from '../ledger/regradings.js';
 import { slotsDigest } from '../slots/selector.js';
+import type { GradeBench, OpenBench, Regraded } from './bench.js';
+import { conditionsOf, refused } from './conditions.js';
+import { pooled } from './grade-pool.js';
+import type { CorrectedGrader } from './grader-file.js';
+import { assertUntouched, type GraderSources, hashGrader } from './grader-sources.js';
+import { type Asked, isReading, isSame, take, underWay, type WriteBook } from './opening.js';
+import { type Output, outputsOf, taskOf } from './outputs.js';
 
 export interface RegradeRequest {
-  readonly grader: AnswerGrader;
-  /** Conditions whose outputs are graded again; null: all whose grader reads an answer. */
+  readonly grader: CorrectedGrader;
+  /** Conditions whose outputs are graded again; null: all whose grader is of this sort. */
   readonly conditions: readonly string[] | null;
   readonly reason: string;
 }
 
-/** What of a slot is graded again. */
-interface Output {
-  readonly slot: string;
-  readonly candidate: Digest;
-  readonly finishReason: string | null;
-  readonly before: DraftOf<'regrading.recorded'>['before'];
+export interface RegradeOptions {
+  /** The workspace: the files of a grade command lie here. */
+  readonly root: string;
+  /** Grade commands at the same time. */
+  readonly concurrency: number;
+  /** Starts nothing more; what is under way may end. */
+  readonly signal: AbortSignal;
+  /** Cuts what is under way. */
+  readonly force: AbortSignal;
+  readonly say: (line: string) => void;
+  readonly openBench: OpenBench;
 }
 
-/** Slots that share a commit. */
+interface Made extends Regraded {
+  readonly output: Output;
+}
+
+/** What a grade command is run with. */
+interface Command {
+  readonly bench: GradeBench;
+  readonly sources: GraderSources;
+}
+
+/** Outputs that share a commit, when the grader reads answers. */
 const BATCH = 200;
+const LOOK_MS = 1000;
+const SAY_MS = 10_000;
 
 /**
- * Grades all outputs of some conditions again, beside what their slots settled on (B6). What a killed process left open
- * under the same grader goes on.
+ * Grades all outputs of some conditions again, beside what their slots settled on (B6). Each grade is durable before the next
+ * but few are asked for; what a stopped or killed process left open under the same grader goes on.
  *
- * @throws {BoundbookError} REGRADE_REFUSED; TASKS_INVALID for a reference that the grader cannot use, before anything is
- * written; and as the store.
+ * @throws {BoundbookError} REGRADE_REFUSED, or TASKS_INVALID for a task that the grader cannot use, before anything is written;
+ * STOPPED with outputs left; BINDING_REFUSED; as the store.
  */
-export function regrade(book: Book<LedgerStore>, request: RegradeRequest): EntryOf<'regrading.closed'> {
-  const conditions = conditionsOf(book, request);
-  const { protocol } = book.context;
-  const { open } = book.fold.regradings;
-  const grader = toObject(canonicalBytes(request.grader));
-  if (open !== null && (open.grader !== grader.digest || open.conditions.join() !== conditions.join())) {
-    throw refuse(`the regrading ${open.id} with another grader is not closed`, {
-      hint: `Finish it first: run regrade with the grader ${open.grader} on ${open.conditions.join(', ')}.`,
-    });
+export async function regrade(
+  book: WriteBook,
+  { grader, conditions, reason }: RegradeRequest,
+  options: RegradeOptions,
+): Promise<EntryOf<'regrading.closed'>> {
+  const sources = isReading(grader) ? null : await hashGrader(options.root, grader, options.signal);
+  const asked: Asked = {
+    grader,
+    object: toObject(canonicalBytes(grader)),
+    sources,
+    conditions: conditionsOf(book.context.protocol, grader, conditions),
+    reason,
+  };
+  const found = underWay(book, asked);
+  const regrading = found?.id ?? randomBytes(16).toString('hex');
+  if (sources === null || isReading(grader)) {
+    take(book, asked, found, regrading, null);
+    return new Session(book, asked, regrading, options, null).run();
   }
-  const slots = regradableSlots(book.fold.slots, conditions, protocol);
-  if (slots.length === 0) throw refuse('no report of these conditions settled a slot', {});
-  assertNew(book, grader.digest, conditions, slots);
-  const results = new Map(
-    outputsOf(book, new Set(slots)).map((output) => [output.slot, grade(book, request.grader, output)]),
-  );
-  const regrading = open?.id ?? randomBytes(16).toString('hex');
-  if (open === null) {
-    const { reason } = request;
-    const opened = {
-      type: 'regrading.opened',
-      regrading,
-      grader: grader.digest,
-      conditions,
-      reason,
-    } as const;
-    book.store.append([{ ...opened, conditions: [...conditions], slots: slotsDigest(slots) }], [grader]);
+  const { folder, store } = book;
+  const objects = store.objectFolder;
+  const bench = await options.openBench({ regrading, grader, sources, folder, objects });
+  try {
+    const holder = found?.command?.process;
+    if (holder !== undefined && bench.isHeld(holder)) {
+      throw refused(
+        `the regrading ${regrading} is at work in the process ${holder.pid}`,
+        'Wait for it, or stop it.',
+      );
+    }
+    await bench.clear();
+    take(book, asked, found, regrading, bench.process);
+    return await new Session(book, asked, regrading, options, { bench, sources }).run();
+  } finally {
+    await bench.close();
   }
-  const left = slots.filter((slot) => !book.fold.regradings.recorded.has(slot));
-  for (let at = 0; at < left.length; at += BATCH)
-    record(book, regrading, left.slice(at, at + BATCH), results);
-  const { changed, same, truncated } = book.fold.regradings.counts;
-  const [closed] = book.store.append([{ type: 'regrading.closed', regrading, changed, same, truncated }]);
-  if (closed?.type !== 'regrading.closed')
-    throw new BoundbookError('INTERNAL', 'a regrading without its end');
-  return closed;
 }
 
-/** The same grader on the same outputs says what it said before. */
-function assertNew(
-  { fold }: Book<LedgerStore>,
-  grader: Digest,
-  conditions: readonly string[],
-  slots: readonly string[],
-): void {
-  const due = slotsDigest(slots);
-  const same = fold.regradings.all.find(
-    (one) =>
-      one.closed &&
-      one.grader === grader &&
-      one.slots.digest === due.digest &&
-      one.conditions.join() === conditions.join(),
-  );
-  if (same === undefined) return;
-  throw refuse(`these ${due.count} outputs were graded with this grader before, from entry ${same.seq} on`, {
-    hint: 'Nothing is new: boundbook report shows what it changed.',
-  });
-}
+/** One process's work on a regrading that it has taken. */
+class Session {
+  readonly #book: WriteBook;
+  readonly #asked: Asked;
+  readonly #regrading: string;
+  readonly #options: RegradeOptions;
+  readonly #command: Command | null;
+  #looked = performance.now();
+  #said = performance.now();
+  #underWay = 0;
 
-interface Graded {
-  readonly output: Output;
-  readonly result: DraftOf<'regrading.recorded'>['result'];
-  readonly objects: readonly LedgerObject[];
-}
+  constructor(
+    book: WriteBook,
+    asked: Asked,
+    regrading: string,
+    options: RegradeOptions,
+    command: Command | null,
+  ) {
+    this.#book = book;
+    this.#asked = asked;
+    this.#regrading = regrading;
+    this.#options = options;
+    this.#command = command;
+  }
 
-function record(
-  book: Book<LedgerStore>,
-  regrading: string,
-  slots: readonly string[],
-  results: ReadonlyMap<string, Graded>,
-): void {
-  const graded = slots.flatMap((slot) => results.get(slot) ?? []);
-  const drafts = graded.map(
-    ({ output: { slot, candidate, before }, result }): DraftOf<'regrading.recorded'> => ({
-      type: 'regrading.recorded',
-      regrading,
-      slot,
-      candidate,
-      before,
-      result,
-    }),
-  );
-  book.store.append(
-    drafts,
-    graded.flatMap(({ objects }) => objects),
-  );
-}
+  async run(): Promise<EntryOf<'regrading.closed'>> {
+    const { signal } = this.#options;
+    const onStop = () => this.#sayStopping();
+    signal.addEventListener('abort', onStop);
+    try {
+      const left = this.#left();
+      for await (const batch of this.#graded(left)) {
+        await this.#look(LOOK_MS);
+        this.#record(batch);
+        for (const { output } of batch) await this.#command?.bench.forget(output.slot);
+      }
+      await this.#look(0);
+    } finally {
+      signal.removeEventListener('abort', onStop);
+    }
+    return this.#close();
+  }
 
-function grade(book: Book<LedgerStore>, grader: AnswerGrader, output: Output): Graded {
-  const key = book.fold.slots.key(output.slot);
-  const queue = key === null ? undefined : book.context.protocol.queues[key.queue];
-  const fields = key === null ? undefined : book.tasks.tasks.get(queue?.tasks ?? '')?.get(key.task)?.fields;
-  if (key === null || fields === undefined)
-    throw new BoundbookError('INTERNAL', `slot ${output.slot} has no task`);
-  const { finishReason, candidate } = output;
-  const bytes = book.store.getObject(candidate);
-  const regraded = regradeAnswer({ grader, task: key.task, fields, candidate: bytes, finishReason });
-  if (regraded.kind === 'truncated') return { output, result: regraded, objects: [] };
-  const { value, report } = regraded;
-  return { output, result: { kind: 'graded', value, report: digestOf(report) }, objects: [toObject(report)] };
-}
+  /** The outputs of the regrading that are not recorded. */
+  #left(): readonly Output[] {
+    const { regradings } = this.#book.fold;
+    const { open } = regradings;
+    const { arms } = this.#book.context.protocol;
+    const own = Object.keys(arms).filter((arm) =>
+      this.#asked.conditions.includes(arms[arm]?.condition ?? ''),
+    );
+    const outputs = outputsOf(this.#book, new Set(own), open?.seq);
+    if (slotsDigest(outputs.map(({ slot }) => slot)).digest !== open?.slots.digest)
+      throw new BoundbookError('INTERNAL', 'a regrading of other slots than it names');
+    return outputs.filter(({ slot }) => !regradings.recorded.has(slot));
+  }
 
-/** What the slots settled on, and how their outputs ended: one pass over the entries. */
-function outputsOf(book: Book<LedgerStore>, slots: ReadonlySet<string>): readonly Output[] {
-  const finish = new Map<string, string | null>();
-  const graded = new Map<string, Digest>();
-  const outputs = new Map<string, Output>();
-  for (const { entry } of book.store.entries()) {
-    if (entry.type === 'stage.finished' && slots.has(entry.slot)) {
-      const { result } = entry;
-      if (result.kind === 'candidate') finish.set(entry.slot, entry.finish_reason);
-      else if (result.kind === 'report') graded.set(entry.slot, result.candidate);
-    } else if (entry.type === 'slot.settled' && slots.has(entry.slot) && entry.basis.kind === 'report') {
-      const { slot, value, basis } = entry;
-      const candidate = graded.get(slot);
-      if (candidate === undefined) continue;
-      const finishReason = finish.get(slot) ?? null;
-      outputs.set(slot, { slot, candidate, finishReason, before: { value, report: basis.report } });
+  #graded(left: readonly Output[]): AsyncIterable<readonly Made[]> {
+    const { grader } = this.#asked;
+    const { concurrency: limit, signal: stop, force } = this.#options;
+    if (isReading(grader)) return this.#read(left, grader);
+    return pooled({ items: left, limit, work: (output, cut) => this.#run(output, cut), stop, force });
+  }
+
+  async *#read(left: readonly Output[], grader: AnswerGrader): AsyncGenerator<readonly Made[]> {
+    for (let at = 0; at < left.length && !this.#options.signal.aborted; at += BATCH) {
+      yield left.slice(at, at + BATCH).map((output) => this.#readOne(output, grader));
+      await setImmediate();
     }
   }
-  return [...outputs.values()];
-}
 
-function conditionsOf(book: Book<LedgerStore>, { conditions }: RegradeRequest): readonly string[] {
-  const declared = book.context.protocol.conditions;
-  const readsAnswers = (name: string) => {
-    const grader = declared[name]?.grader;
-    return grader !== undefined && isAnswerGrader(grader);
-  };
-  if (conditions === null) {
-    const names = Object.keys(declared).filter(readsAnswers).sort();
-    if (names.length > 0) return names;
-    throw refuse('every grader of this plan is a command, whose reports are not made again', {});
+  #readOne(output: Output, grader: AnswerGrader): Made {
+    const { id, fields } = taskOf(this.#book, output.slot);
+    const candidate = this.#book.store.getObject(output.candidate);
+    const finishReason = output.isCut ? 'length' : null;
+    const regraded = regradeAnswer({ grader, task: id, fields, candidate, finishReason });
+    if (regraded.kind === 'truncated') return { output, result: regraded, objects: [] };
+    const { value, report } = regraded;
+    return {
+      output,
+      result: { kind: 'graded', value, report: digestOf(report) },
+      objects: [toObject(report)],
+    };
   }
-  const names = [...new Set(conditions)].sort();
-  const unknown = names.find((name) => !Object.hasOwn(declared, name));
-  if (unknown !== undefined) {
-    throw refuse(`the plan has no condition ${JSON.stringify(unknown)}`, {
-      hint: `It has ${Object.keys(declared).join(', ')}.`,
+
+  async #run(output: Output, cut: AbortSignal): Promise<Made | null> {
+    if (this.#command === null) throw new BoundbookError('INTERNAL', 'a command without its bench');
+    this.#underWay++;
+    try {
+      const task = taskOf(this.#book, output.slot);
+      const candidate = this.#book.store.getObject(output.candidate);
+      const regraded = await this.#command.bench.grade(output.slot, task, candidate, cut);
+      return regraded === null ? null : { output, ...regraded };
+    } finally {
+      this.#underWay--;
+    }
+  }
+
+  /** A grade of files that were touched is nobody's. */
+  async #look(everyMs: number): Promise<void> {
+    if (this.#command === null || performance.now() - this.#looked < everyMs) return;
+    await assertUntouched(this.#command.sources);
+    this.#looked = performance.now();
+  }
+
+  #record(batch: readonly Made[]): void {
+    const regrading = this.#regrading;
+    this.#book.store.transact(() => {
+      this.#assertOwn();
+      const { recorded } = this.#book.fold.regradings;
+      const fresh = batch.filter(({ output }) => !recorded.has(output.slot));
+      const drafts = fresh.map(
+        ({ output: { slot, candidate, before }, result, stage }): DraftOf<'regrading.recorded'> => ({
+          type: 'regrading.recorded',
+          regrading,
+          slot,
+          candidate,
+          before,
+          result,
+          ...(stage === undefined ? {} : { stage }),
+        }),
+      );
+      return { drafts, objects: fresh.flatMap(({ objects }) => objects), result: undefined };
+    });
+    this.#saySoFar();
+  }
+
+  #close(): EntryOf<'regrading.closed'> {
+    const regrading = this.#regrading;
+    const { entries } = this.#book.store.transact(() => {
+      const open = this.#assertOwn();
+      const { recorded, counts } = this.#book.fold.regradings;
+      if (recorded.size < open.slots.count) throw this.#stopped(open.slots.count - recorded.size);
+      const { failed, ...rest } = counts;
+      const closed = { type: 'regrading.closed', regrading, ...rest } as const;
+      return { drafts: [open.command === null ? closed : { ...closed, failed }], result: undefined };
+    });
+    const [closed] = entries;
+    if (closed?.type === 'regrading.closed') return closed;
+    throw new BoundbookError('INTERNAL', 'a regrading without its end');
+  }
+
+  #assertOwn() {
+    const { open } = this.#book.fold.regradings;
+    const own: RegradingCommand['process'] | null = this.#command?.bench.process ?? null;
+    if (open?.id === this.#regrading && isSame(open.command?.process ?? null, own)) return open;
+    throw refused(`another process went on with the regrading ${this.#regrading}`);
+  }
+
+  #stopped(left: number): BoundbookError {
+    const { reason } = this.#options.signal;
+    const by = typeof reason === 'string' ? reason : 'a signal';
+    return new BoundbookError('STOPPED', `stopped by ${by} with ${left} outputs left`, {
+      hint: 'Run the same command again to go on.',
     });
   }
-  const command = names.find((name) => !readsAnswers(name));
-  if (command !== undefined) {
-    throw refuse(
-      `the grader of ${JSON.stringify(command)} is a command, whose reports are not made again`,
-      {},
+
+  #sayStopping(): void {
+    const { grader } = this.#asked;
+    if (this.#underWay === 0 || isReading(grader)) return;
+    this.#options.say(
+      `stopping: waiting up to ${grader.grade.wall_s + grader.grace_s} s for ${this.#underWay} under way (again to abandon now)`,
     );
   }
-  return names;
-}
 
-function refuse(message: string, details: { readonly hint?: string }): BoundbookError {
-  return new BoundbookError('REGRADE_REFUSED', message, details);
+  #saySoFar(): void {
+    if (performance.now() - this.#said < SAY_MS) return;
+    this.#said = performance.now();
+    const { open, recorded } = this.#book.fold.regradings;
+    this.#options.say(`${recorded.size} of ${open?.slots.count} outputs graded again`);
+  }
 }

@@ -158,13 +158,16 @@ function describeArm(view: PlanView, arm: string): ArmDescription {
 function regradingsOf(regradings: readonly RegradingInput[], blinded: boolean): Pick<Report, 'regradings'> {
   if (regradings.length === 0) return {};
   return {
-    regradings: regradings.map((one) => ({
+    regradings: regradings.map(({ failed, ...one }) => ({
       ...one,
       same: blinded ? null : one.same,
       changed: blinded
         ? null
         : one.changed.map(({ before, after, ...key }) => ({ ...outputKey(key), before, after })),
       truncated: blinded ? null : one.truncated.map(outputKey),
+      ...(failed === undefined
+        ? {}
+        : { failed: blinded ? null : failed.map(({ cause, ...key }) => ({ ...outputKey(key), cause })) }),
     })),
   };
 }

@@ -12,19 +12,31 @@ export function regradingBlocks({ regradings = [] }: Report): readonly Block[] {
 }
 
 function blocksOf(one: RegradingReport): readonly Block[] {
-  const { entry, time, reason, grader, conditions, outputs, closed, after_unblinding: late } = one;
+  const {
+    entry,
+    time,
+    reason,
+    grader,
+    conditions,
+    outputs,
+    closed,
+    after_unblinding: late,
+    resumed = 0,
+  } = one;
+  const again = resumed === 0 ? '' : ` It was left and taken up again ${plural(resumed, 'time')}.`;
   const about = paragraph(
     `Entry ${entry}, ${time}, ${late ? 'after' : 'before'} outcomes were open: ${plural(outputs, 'output')} of ` +
-      `${conditions.join(', ')} under the grader ${grader}: ${reason}${closed ? '' : ' (not finished)'}. No slot, score or decision of the plan rests on it.`,
+      `${conditions.join(', ')} under the grader ${grader}: ${reason}${closed ? '' : ' (not finished)'}. No slot, score or decision of the plan rests on it.${again}`,
   );
-  if (one.changed === null || one.truncated === null)
+  const { failed = [] } = one;
+  if (one.changed === null || one.truncated === null || failed === null)
     return [about, paragraph('What it changed is masked until unblind.')];
   const up = one.changed.filter(({ before, after }) => after > before).length;
   return [
     about,
     paragraph(
       `${plural(one.changed.length, 'grade')} changed, ${up} of them upwards; ${one.same} stayed as they were; ${plural(one.truncated.length, 'output')} ` +
-        'too truncated to be graded again.',
+        `too truncated to be graded again${one.failed === undefined ? '' : `; ${failed.length} without a valid report`}.`,
     ),
     ...(one.changed.length === 0
       ? []
@@ -45,6 +57,16 @@ function blocksOf(one: RegradingReport): readonly Block[] {
           ),
         ]),
     ...more(one.truncated.length, 'truncated outputs'),
+    ...(failed.length === 0
+      ? []
+      : [
+          paragraph('Without a valid report:'),
+          ...table(
+            [...KEY, 'cause'],
+            failed.slice(0, MAX_LISTED).map(({ cause, ...key }) => [...cells(key), cause]),
+          ),
+        ]),
+    ...more(failed.length, 'outputs without a valid report'),
   ];
 }
 

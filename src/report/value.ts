@@ -269,10 +269,12 @@ export interface CostOfArm extends ShownParts {
 }
 
 /** B6: exploratory. What was changed is null while outcomes are blinded (law 8). */
-export interface RegradingReport extends Omit<RegradingInput, 'same' | 'changed' | 'truncated'> {
+export interface RegradingReport extends Omit<RegradingInput, 'same' | 'changed' | 'truncated' | 'failed'> {
   readonly same: number | null;
   readonly changed: readonly RegradedOutput[] | null;
   readonly truncated: readonly OutputKey[] | null;
+  /** Absent for a grader that reads answers. */
+  readonly failed?: readonly FailedOutput[] | null;
 }
 
 export interface OutputKey {
@@ -282,6 +284,10 @@ export interface OutputKey {
   readonly evaluation_seed: number;
   readonly task: string;
   readonly rep: number;
+}
+
+export interface FailedOutput extends OutputKey {
+  readonly cause: string;
 }
 
 export interface RegradedOutput extends OutputKey {

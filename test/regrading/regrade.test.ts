@@ -91,7 +91,6 @@ describe('regrade --grader', () => {
   });
 
   it.each([
-    ['kind: report\nreward: { min: 0, max: 1 }\n', /a grade command is not run again/],
     ['kind: boxed\nanswer: answer\n', /compare/],
     ['kind: boxed\nanswer: answer\ncompare: integer\nfold: true\n', /fold/],
     ['a: [', /holds no grader/],

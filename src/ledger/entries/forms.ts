@@ -50,6 +50,13 @@ export const signals = z.strictObject({
   first_token: z.boolean().exactOptional().describe('of a streamed answer: whether any token had come'),
 });
 
+/** What tells one process from every other one on its host. */
+export const processIdentity = z.strictObject({
+  boot_id: z.string(),
+  pid: z.int(),
+  started: z.string().describe('start time as the kernel counts it'),
+});
+
 /** How a stage ended. */
 export const ended = {
   objects: z.record(z.string(), digest).describe('response, stdout, stderr … by name'),

@@ -1,5 +1,13 @@
 import { z } from 'zod';
-import { digest, hex32 } from './forms.js';
+import { digest, ended, hex32, processIdentity, seconds, signals } from './forms.js';
+
+/** A file or folder of a corrected grader. */
+const graderSource = z.strictObject({
+  kind: z.enum(['file', 'tree']),
+  files: z.int().min(1),
+  size: z.int().min(0).describe('bytes of all files'),
+  digest: digest.describe('of the file, or of the tree as manifests have it'),
+});
 
 /** B6: outputs graded again with a corrected grader. */
 export const REGRADING_ENTRIES = [
@@ -16,7 +24,17 @@ export const REGRADING_ENTRIES = [
         'file digest of the ids of all slots that a report settled, ascending, one a line',
       ),
     }),
+    command: z
+      .strictObject({
+        process: processIdentity,
+        schema: digest.exactOptional().describe('the declared schema of its reports, as an object'),
+        sources: z.record(z.string(), graderSource),
+      })
+      .exactOptional()
+      .describe('the grader is a command: its files as they were hashed, and the process that runs it'),
   }),
+  /** A regrading by a command goes on, with the same files, when the process that ran it is gone. */
+  z.strictObject({ type: z.literal('regrading.resumed'), regrading: hex32, process: processIdentity }),
   z.strictObject({
     type: z.literal('regrading.recorded'),
     regrading: hex32,
@@ -26,7 +44,12 @@ export const REGRADING_ENTRIES = [
     result: z.discriminatedUnion('kind', [
       z.strictObject({ kind: z.literal('graded'), value: z.number(), report: digest }),
       z.strictObject({ kind: z.literal('truncated') }),
+      z.strictObject({ kind: z.literal('failed'), signals }).describe('the command gave no valid report'),
     ]),
+    stage: z
+      .strictObject({ objects: ended.objects, finish_reason: ended.finish_reason, seconds })
+      .exactOptional()
+      .describe('how the command ended; absent when the grader reads an answer'),
   }),
   z.strictObject({
     type: z.literal('regrading.closed'),
@@ -34,5 +57,6 @@ export const REGRADING_ENTRIES = [
     changed: z.int().min(0),
     same: z.int().min(0),
     truncated: z.int().min(0),
+    failed: z.int().min(0).exactOptional().describe('of a command; absent when the grader reads an answer'),
   }),
 ] as const;

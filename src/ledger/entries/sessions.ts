@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { digest, hex32 } from './forms.js';
+import { digest, hex32, processIdentity } from './forms.js';
 
 const mismatch = z.strictObject({
   binding: z.string(),
@@ -18,11 +18,7 @@ export const SESSION_ENTRIES = [
     manifest: digest,
     files: z.int(),
     bytes: z.int(),
-    process: z.strictObject({
-      boot_id: z.string(),
-      pid: z.int(),
-      started: z.string().describe('start time as the kernel counts it'),
-    }),
+    process: processIdentity,
     host: z.strictObject({
       node: z.string(),
       platform: z.string(),
