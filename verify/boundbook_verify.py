@@ -865,6 +865,17 @@ _GRADERS = {
         {"kind": one_of("reward"), "key": text(1, 200), "reward": members({"min": number(), "max": number()})}
     ),
 }
+_READING_GRADERS = {kind: _GRADERS[kind] for kind in ("exact", "integer", "boxed")}
+_COMMAND_GRADER = members(
+    {
+        "kind": one_of("report"),
+        "reward": members({"min": number(), "max": number()}),
+        "grade": _STEP,
+        "grace_s": _DURATION,
+        "sources": map_of(_PATH, _ID),
+    },
+    {"expected_tests": text(1), "report_schema": _PATH, "cgroup": _CGROUP},
+)
 _CONDITION = members(
     {
         "prompt": members({"user": text(1)}, {"system": text()}),
@@ -2440,6 +2451,10 @@ _RESULT = by_member(
 _USAGE = nullable(members({"prompt_tokens": nullable(integer()), "completion_tokens": nullable(integer())}))
 _FRACTION = text(pattern="1|0\\.[0-9]{0,8}[1-9]")
 _SLOT_SET = members({"count": COUNT, "digest": DIGEST})
+_PROCESS = members({"boot_id": text(), "pid": integer(), "started": text()})
+_GRADER_SOURCE = members(
+    {"kind": one_of("file", "tree"), "files": integer(1), "size": integer(0), "digest": DIGEST}
+)
 _CLOSED = by_member(
     "kind",
     {
@@ -2498,7 +2513,7 @@ _ENTRY_FORMS = {
         manifest=DIGEST,
         files=integer(),
         bytes=integer(),
-        process=members({"boot_id": text(), "pid": integer(), "started": text()}),
+        process=_PROCESS,
         host=members({"node": text(), "platform": text(), "arch": text()}, {"slurm_job": text(0, 100)}),
         selection=map_of(either(text(), integer())),
     ),
@@ -2654,14 +2669,17 @@ _ENTRY_FORMS = {
     ),
     "regrading.opened": _entry(
         "regrading.opened",
+        {"command": members({"process": _PROCESS, "sources": map_of(_GRADER_SOURCE)}, {"schema": DIGEST})},
         regrading=HEX32,
         grader=DIGEST,
         conditions=list_of(text(), 1, 1000),
         reason=text(1, 4000),
         slots=members({"count": integer(1), "digest": DIGEST}),
     ),
+    "regrading.resumed": _entry("regrading.resumed", regrading=HEX32, process=_PROCESS),
     "regrading.recorded": _entry(
         "regrading.recorded",
+        {"stage": members({"objects": map_of(DIGEST), "finish_reason": nullable(text()), "seconds": SECONDS})},
         regrading=HEX32,
         slot=HEX32,
         candidate=DIGEST,
@@ -2671,11 +2689,17 @@ _ENTRY_FORMS = {
             {
                 "graded": members({"kind": one_of("graded"), "value": number(), "report": DIGEST}),
                 "truncated": members({"kind": one_of("truncated")}),
+                "failed": members({"kind": one_of("failed"), "signals": _SIGNALS}),
             },
         ),
     ),
     "regrading.closed": _entry(
-        "regrading.closed", regrading=HEX32, changed=integer(0), same=integer(0), truncated=integer(0)
+        "regrading.closed",
+        {"failed": integer(0)},
+        regrading=HEX32,
+        changed=integer(0),
+        same=integer(0),
+        truncated=integer(0),
     ),
     "recheck.declared": _entry(
         "recheck.declared", recheck=HEX32, session=HEX32, fraction=_FRACTION, stopped=_SLOT_SET, sample=_SLOT_SET
@@ -2772,9 +2796,11 @@ def mentioned_objects(entry):
     elif kind == "slot.settled":
         found = [entry["basis"].get("report")]
     elif kind == "regrading.opened":
-        found = [entry["grader"]]
+        found = [entry.get("command", {}).get("schema"), entry["grader"]]
     elif kind == "regrading.recorded":
+        objects = entry.get("stage", {}).get("objects", {})
         found = [entry["before"]["report"], entry["candidate"], entry["result"].get("report")]
+        found += [objects[name] for name in _in_utf16_order(objects)]
     elif kind == "recheck.started":
         found = [entry["request"]]
     elif kind == "recheck.finished":
@@ -3692,7 +3718,8 @@ class Evidence:
             if result["kind"] == "failure":
                 require("first_token" not in result["signals"], "nothing is streamed here", "FAILURE_DIFFERS")
         if self._runner["adapter"] == "command":
-            self._check_capture(entry)
+            artifacts = self._runner.get("artifacts", []) if entry["stage"] == "generate" else []
+            self._check_capture(entry["objects"], self._runner[entry["stage"]], artifacts)
         if self._runner["adapter"] == "harbor":
             self._check_said(entry, key)
             self._check_trial(entry, key, candidate, again, taken_over)
@@ -3739,12 +3766,9 @@ class Evidence:
         stop = condition.get("loop_stop") if self._stops else None
         return StreamedAnswer(body, endpoint, name, stop, settings)
 
-    def _check_capture(self, entry):
+    def _check_capture(self, objects, step, artifacts):
         """What a command's stage says of its own evidence."""
-        objects, step = entry["objects"], self._runner[entry["stage"]]
-        declared = {}
-        if entry["stage"] == "generate":
-            declared = {one["name"]: one["max_bytes"] for one in self._runner.get("artifacts", [])}
+        declared = {one["name"]: one["max_bytes"] for one in artifacts}
         capture = {}
         if "capture" in objects:
             data = self._bytes(objects["capture"], "what is said of cut output")
@@ -3875,6 +3899,30 @@ class Evidence:
         if is_cut and not is_whole:
             result = {"kind": "truncated"}
         require(_is_same(result, entry["result"]), "grading the candidate again gives another result", "REGRADING_DIFFERS")
+
+    def check_command_regrade(self, grader, entry, key):
+        """Holds what a corrected grade command left against the rules for reports; it is not run again."""
+        differs, result, objects = "REGRADING_DIFFERS", entry["result"], entry["stage"]["objects"]
+        self._check_capture(objects, grader["grade"], [])
+        self._bytes(entry["candidate"], "a candidate")
+        failed = result["kind"] == "failed"
+        require(not failed or result["signals"]["stage"] == "grade", "it failed in another stage", differs)
+        rejected = objects.get("rejected_report")
+        require(failed or rejected is None, "a valid report is not rejected", differs)
+        digest = rejected if failed else result["report"]
+        data = None if digest is None else self._bytes(digest, "a report")
+        known, tests = self._expected_tests(key, grader)
+        if data is None or (failed and not known):
+            return
+        if "report_schema" in grader:
+            self._outcome.skip("the JSON Schema of a report")
+        try:
+            value = check_report(data, key["task"], entry["candidate"], grader["reward"], tests if known else None)
+        except Refusal as refusal:
+            require(failed, "the report is not valid: %s" % refusal, differs)
+            return
+        require(not failed or "report_schema" in grader, "the rejected report is valid", differs)
+        require(failed or value == result["value"], "the report gives another value", differs)
 
     def _expected_tests(self, key, grader):
         """(known, list or None): the tests that a report has to cover."""
@@ -4497,6 +4545,7 @@ class LedgerAudit:
             "slot.settled": self._slot_settled,
             "slot.unresolved": self._slot_unresolved,
             "regrading.opened": self._regrading_opened,
+            "regrading.resumed": self._regrading_resumed,
             "regrading.recorded": self._regrading_recorded,
             "regrading.closed": self._regrading_closed,
             "recheck.declared": self._recheck_declared,
@@ -4722,12 +4771,14 @@ class LedgerAudit:
                 "same": 0,
                 "changed": [],
                 "truncated": [],
+                **({"failed": []} if "command" in entry else {}),
             }
         )
         self._regraded = set()
-        self._grader = self._read_grader(entry["grader"])
+        self._grader = None
+        self._grader = self._read_grader(entry["grader"], entry.get("command"))
 
-    def _read_grader(self, digest):
+    def _read_grader(self, digest, command):
         data = self.pack.read(digest)
         if data is None:
             return None
@@ -4735,14 +4786,28 @@ class LedgerAudit:
             grader = parse_json(data)
         except Refusal:
             grader = None
-        fits = type(grader) is dict and by_member("kind", _GRADERS)(grader) is None and grader["kind"] in ("exact", "integer", "boxed")
-        require(fits, "the object is no grader that reads an answer", "REGRADING_DIFFERS")
+        form = by_member("kind", _READING_GRADERS) if command is None else _COMMAND_GRADER
+        fits = form(grader) is None and (command is None or grader["sources"] != {})
+        require(fits, "the object is no grader of the kind that is said", "REGRADING_DIFFERS")
+        if command is not None:
+            same = set(command["sources"]) == set(grader["sources"])
+            same = same and ("schema" in command) == ("report_schema" in grader)
+            require(same, "its files are not those that the grader names", "REGRADING_DIFFERS")
         return grader
+
+    def _regrading_resumed(self, entry):
+        require(self._regrading is not None and self._regrading["regrading"] == entry["regrading"], "it is not open")
+        require("command" in self._regrading, "no process is named of a grader that reads answers")
+        report = self.regradings[-1]
+        report["resumed"] = report.get("resumed", 0) + 1
 
     def _regrading_recorded(self, entry):
         before, result, name = entry["before"], entry["result"], entry["slot"]
         require(self._regrading is not None and self._regrading["regrading"] == entry["regrading"], "it is not open")
         require(name not in self._regraded, "the slot was regraded before")
+        by_command = "command" in self._regrading
+        fits = by_command == ("stage" in entry) and result["kind"] != ("truncated" if by_command else "failed")
+        require(fits, "a grader of this kind does not end so")
         if self.plan is None:
             return
         conditions = self._regrading["conditions"]
@@ -4754,12 +4819,16 @@ class LedgerAudit:
         report, key = self.regradings[-1], self.key_of(slot)
         if result["kind"] == "truncated":
             report["truncated"].append(key)
+        elif result["kind"] == "failed":
+            report["failed"].append({**key, "cause": result["signals"]["cause"]})
         elif result["value"] == before["value"]:
             report["same"] += 1
         else:
             report["changed"].append({**key, "before": before["value"], "after": result["value"]})
         require(slot.candidate == entry["candidate"], "not the candidate of the slot", "REGRADING_DIFFERS")
-        if self._grader is not None:
+        if self._grader is not None and by_command:
+            self.evidence.check_command_regrade(self._grader, entry, key)
+        elif self._grader is not None:
             self.evidence.check_regrade(self._grader, name in self._cut, entry, key)
 
     def _regrading_closed(self, entry):
@@ -4770,6 +4839,8 @@ class LedgerAudit:
         require(_count_and_digest(sorted(self._regraded)) == opened["slots"], "not all of its slots were recorded")
         counts = (len(report["changed"]), report["same"], len(report["truncated"]))
         require(counts == (entry["changed"], entry["same"], entry["truncated"]), "not the counts of what was recorded")
+        failed = len(report["failed"]) if "command" in opened else None
+        require(entry.get("failed") == failed, "not the number of those that failed")
         report["closed"] = True
 
     def _stopped(self):
@@ -5839,8 +5910,10 @@ class ReportBuilder:
         }
 
     def _regradings(self, shown):
-        hidden = {} if shown else dict.fromkeys(("same", "changed", "truncated"))
-        found = [{**one, **hidden} for one in self._audit.regradings]
+        names = ("same", "changed", "truncated", "failed")
+        found = [
+            one if shown else {**one, **{name: None for name in names if name in one}} for one in self._audit.regradings
+        ]
         return {"regradings": found} if found else {}
 
     def _rechecks(self, shown):

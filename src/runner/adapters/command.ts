@@ -50,15 +50,10 @@ export class CommandAdapter implements Adapter {
   readonly gradesAtOnce = false;
   readonly #setting: CommandSetting;
   readonly #rooms: AttemptRooms;
-  readonly #generating: CommandStage;
-  readonly #grading: GradeStage;
 
   constructor(setting: CommandSetting) {
     this.#setting = setting;
     this.#rooms = new AttemptRooms(setting.workFolder);
-    const { objects } = setting;
-    this.#generating = this.#stage('generate');
-    this.#grading = new GradeStage({ command: this.#stage('grade'), rooms: this.#rooms, objects });
   }
 
   request(work: Work, attempt: string): Buffer {
@@ -85,7 +80,7 @@ export class CommandAdapter implements Adapter {
     const start = performance.now();
     const request = attempt.request ?? Buffer.alloc(0);
     const input = { attempt: id, task: taskOf(attempt.work), request, candidate: null, isNew: true };
-    const exit = await this.#generating.run(input, signal);
+    const exit = await this.#stage('generate').run(input, signal);
     if (exit === null) return { kind: 'abandoned' };
     await this.#rooms.clearBeside(id);
     const folder = this.#rooms.output(id, 'generate');
@@ -117,7 +112,7 @@ export class CommandAdapter implements Adapter {
     if (isAnswerGrader(grader)) return gradeText(grader, work, candidate);
     if (grader.kind !== 'report') throw notGraded(grader.kind);
     const graded = this.#graded(work, attempt.attempt, grader);
-    return this.#grading.grade(graded, candidate, attempt.request === null, signal);
+    return this.#grading().grade(graded, candidate, attempt.request === null, signal);
   }
 
   mark(attempt: string, record: StageRecord): Promise<void> {
@@ -137,9 +132,14 @@ export class CommandAdapter implements Adapter {
   async #unseenReport({ attempt, work, candidate }: LostAttempt): Promise<StageRecord | null> {
     const { grader } = work.condition;
     if (grader.kind !== 'report' || candidate === null) return null;
-    const report = await this.#grading.unseen(this.#graded(work, attempt, grader), candidate);
+    const report = await this.#grading().unseen(this.#graded(work, attempt, grader), candidate);
     if (report === null) return null;
     return gradeRecord({ attempt, slot: work.slot.id }, candidate, { kind: 'report', ...report, ...UNSEEN });
+  }
+
+  #grading(): GradeStage {
+    const { objects } = this.#setting;
+    return new GradeStage({ command: this.#stage('grade'), rooms: this.#rooms, objects });
   }
 
   #graded(work: Work, attempt: string, grader: ReportGrader): Graded {

@@ -8,6 +8,7 @@ import { BUNDLE } from './bundle.js';
 import { CAPTURE } from './capture.js';
 import { CARRIED } from './carried.js';
 import { COMMAND } from './command.js';
+import { COMMAND_REGRADINGS } from './command-regradings.js';
 import { COSTS } from './costs.js';
 import { INCARNATIONS } from './incarnations.js';
 import { INTENT } from './intent.js';
@@ -43,6 +44,7 @@ export const CASES: readonly Case[] = [
   ...SERVICES,
   ...COSTS,
   ...REGRADINGS,
+  ...COMMAND_REGRADINGS,
   ...RECHECKS,
   ...TRIALS,
 ];
