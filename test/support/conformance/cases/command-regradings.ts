@@ -141,8 +141,8 @@ export const COMMAND_REGRADINGS: readonly Case[] = [
     (bundle) => {
       regrading(bundle);
       resume(bundle);
-      const [first] = recorded(bundle);
-      bundle.insert(at(bundle, closed(bundle)), { ...first });
+      const again = recorded(bundle).slice(0, 1);
+      bundle.insert(at(bundle, closed(bundle)), ...again.map((entry) => ({ ...entry })));
     },
   ),
 ];
