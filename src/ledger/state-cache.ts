@@ -13,7 +13,7 @@ import { CHUNK_RECORDS, type SlotTable } from './slot-table.js';
 import { CacheFile } from './state-cache-file.js';
 
 /** One more whenever the meaning of what is kept changes. */
-const FORMAT = 5;
+const FORMAT = 6;
 
 const KINDS = ['settled', 'carried'] as const;
 type Kind = (typeof KINDS)[number];
