@@ -22,21 +22,28 @@ export interface Explanation extends Classification {
 /** Follows the rules as {@link classify} does and keeps what it looked at. */
 export function explain(rules: readonly AttributionRule[], signals: FailureSignals): Explanation {
   const classification = classify(rules, signals);
-  const compare = (when: When, condition: Condition): Compared => ({
-    condition,
-    wanted: when[condition],
-    observed: signals[condition] ?? null,
-  });
-  const conditions = ({ when }: AttributionRule) => Object.keys(when) as Condition[];
   const passed: ({ readonly rule: string } & Compared)[] = [];
   for (const rule of rules) {
-    const unmet = conditions(rule).find((condition) => !holds(condition, rule.when, signals));
-    if (unmet === undefined) {
-      const decides = !rule.sufficient ? 'insufficient' : isNameOnly(rule) ? 'names_only' : 'yes';
-      const evidence = conditions(rule).map((condition) => compare(rule.when, condition));
-      return { ...classification, evidence, decides, passed };
-    }
-    passed.push({ rule: rule.id, ...compare(rule.when, unmet) });
+    const unmet = conditionsOf(rule).find((condition) => !holds(condition, rule.when, signals));
+    if (unmet === undefined) return { ...classification, ...firedOn(rule, signals), passed };
+    passed.push({ rule: rule.id, ...compare(rule.when, unmet, signals) });
   }
   return { ...classification, evidence: [], decides: 'no_rule', passed };
+}
+
+/** What a rule asks for beside what was observed, without a look at whether it holds. */
+export function firedOn(
+  rule: AttributionRule,
+  signals: FailureSignals,
+): Pick<Explanation, 'evidence' | 'decides'> {
+  const evidence = conditionsOf(rule).map((condition) => compare(rule.when, condition, signals));
+  return { evidence, decides: !rule.sufficient ? 'insufficient' : isNameOnly(rule) ? 'names_only' : 'yes' };
+}
+
+function conditionsOf({ when }: AttributionRule): readonly Condition[] {
+  return Object.keys(when) as Condition[];
+}
+
+function compare(when: When, condition: Condition, signals: FailureSignals): Compared {
+  return { condition, wanted: when[condition], observed: signals[condition] ?? null };
 }

@@ -1,6 +1,8 @@
-import { type Compared, type Explanation, explain } from '../attempts/explain.js';
+import { type Compared, type Explanation, explain, firedOn } from '../attempts/explain.js';
+import type { Attribution } from '../attempts/rules.js';
 import type { FailureSignals } from '../attempts/signals.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
+import { MASK } from '../ledger/mask.js';
 import type { AttributionRule } from '../protocol/schema/attempts.js';
 
 /** A failed attempt whose entries are shown, and why it was attributed as it was. */
@@ -10,8 +12,8 @@ export interface ExplainedFailure {
 }
 
 /**
- * Explains each attribution by a rule among the entries of a slot. It reads nothing but these entries, so that nothing is
- * explained that is masked.
+ * Tells of each attribution by a rule among the entries of a slot what the ledger recorded. It reads nothing but these entries,
+ * so that nothing is explained that is masked, and decides nothing again: what is masked of the signals would decide otherwise.
  *
  * @param visible whether outcomes may be shown; while they may not, rules that did not fire are not spoken of
  */
@@ -25,10 +27,18 @@ export function explainFailures(
     const attempt = String(entry.attempt);
     const signals = signalsOf(entries, attempt);
     if (signals === null) return [];
-    const explanation = explain(rules, signals);
-    return [{ attempt, explanation: visible ? explanation : { ...explanation, passed: [] } }];
+    const fired = rules.find(({ id }) => id === entry.rule);
+    const told: Explanation = {
+      attribution: entry.attribution as Attribution,
+      rule: fired?.id ?? null,
+      ...(fired === undefined ? NO_RULE : firedOn(fired, signals)),
+      passed: visible ? explain(rules, signals).passed : [],
+    };
+    return [{ attempt, explanation: told }];
   });
 }
+
+const NO_RULE = { evidence: [], decides: 'no_rule' } as const;
 
 function signalsOf(entries: readonly JsonObject[], attempt: string): FailureSignals | null {
   for (const { type, attempt: of, result } of entries) {
@@ -58,12 +68,8 @@ export function failuresText(failures: readonly ExplainedFailure[]): readonly st
         : `Attempt ${attempt.slice(0, 8)}: ${attribution}. The rule ${rule} fired on these signals, ${DECIDES[decides]}:`;
     return [
       head,
-      ...evidence.map(
-        (one) => `  ${one.condition} is ${value(one.observed)}; ${rule} asks for ${wanted(one)}`,
-      ),
-      ...passed.map(
-        (one) => `  passed over ${one.rule}: ${one.condition} is ${value(one.observed)}, not ${wanted(one)}`,
-      ),
+      ...evidence.map((one) => `  ${observedText(one)}; ${rule} asks for ${wanted(one)}`),
+      ...passed.map((one) => `  passed over ${one.rule}: ${observedText(one)}, not ${wanted(one)}`),
     ].join('\n');
   });
 }
@@ -86,6 +92,10 @@ function comparedJson({ condition, wanted, observed }: Compared) {
 function wanted({ condition, wanted: allowed }: Compared): string {
   if (condition === 'text') return `a text like /${String(allowed)}/`;
   return Array.isArray(allowed) ? allowed.map(String).join(' or ') : String(allowed);
+}
+
+function observedText({ condition, observed }: Compared): string {
+  return observed === MASK ? `${condition} ${MASK}` : `${condition} is ${value(observed)}`;
 }
 
 function value(observed: Compared['observed']): string {

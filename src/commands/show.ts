@@ -1,10 +1,12 @@
+import type { Digest } from '../core/digest.js';
 import type { JsonObject, JsonValue } from '../core/json.js';
 import type { Book } from '../ledger/book.js';
-import type { CarriedFrom } from '../ledger/carried-slots.js';
 import type { Found } from '../ledger/lookup.js';
 import type { CommandDefinition } from './command.js';
 import type { ShownCapture } from './show-captures.js';
+import type { CarriedShown } from './show-carried.js';
 import type { ExplainedFailure } from './show-failures.js';
+import type { ShownObject } from './show-objects.js';
 import type { PartialAnswer } from './show-partial.js';
 
 const NOTE = 'Outcomes are masked until `boundbook unblind`.';
@@ -63,15 +65,21 @@ export const command: CommandDefinition = {
     const book = await openBook(context.root, textOption(options.manifest, '--manifest'), 'read');
     try {
       const found = await find(context.root, book, what);
-      const carried = found.kind === 'slot' ? await carriedFrom(context.root, book, found.slot) : [];
+      const { carriedShown } = await import('./show-carried.js');
+      const carried =
+        found.kind === 'slot' ? carriedShown(await carriedFrom(context.root, book, found.slot), found) : [];
       const { explainFailures } = await import('./show-failures.js');
       const { rules } = book.context.protocol.attempts;
       const failures =
         found.kind === 'slot' ? explainFailures(rules, found.entries, book.fold.outcomesVisible) : [];
-      const captures = found.kind === 'slot' ? await captured(book, found.entries) : [];
+      const read = await objectReader(book);
+      const { capturesOf } = await import('./show-captures.js');
+      const captures = found.kind === 'slot' ? capturesOf(found.entries, read) : [];
+      const { objectsOf } = await import('./show-objects.js');
+      const objects = found.kind === 'slot' ? objectsOf(found.entries, read) : [];
       const { partialAnswers } = await import('./show-partial.js');
       const partial = found.kind === 'slot' ? partialAnswers(book, found.slot, found.entries) : [];
-      const explained = { failures, captures, partial };
+      const explained = { failures, captures, objects, partial };
       return {
         text: await foundText(found, carried, explained),
         json: await foundJson(found, carried, explained),
@@ -82,25 +90,25 @@ export const command: CommandDefinition = {
   },
 };
 
-/** What is said of the failures of a slot beside its entries. */
+/** What is said of the attempts of a slot beside its entries. */
 interface Explained {
+  readonly objects: readonly ShownObject[];
   readonly failures: readonly ExplainedFailure[];
   readonly captures: readonly ShownCapture[];
   readonly partial: readonly PartialAnswer[];
 }
 
-/** What commands say of their evidence; an object that is not at hand says nothing. */
-async function captured(book: Book, entries: readonly JsonObject[]): Promise<readonly ShownCapture[]> {
+/** Reads objects; one that is not at hand, or altered, is null. */
+async function objectReader({ store }: Book): Promise<(digest: Digest) => Buffer | null> {
   const { BoundbookError } = await import('../core/errors.js');
-  const { capturesOf } = await import('./show-captures.js');
-  return capturesOf(entries, (digest) => {
+  return (digest) => {
     try {
-      return book.store.getObject(digest);
+      return store.getObject(digest);
     } catch (error) {
       if (error instanceof BoundbookError) return null;
       throw error;
     }
-  });
+  };
 }
 
 /** An object that only an earlier ledger holds, from which this one carries, is named with that ledger. */
@@ -129,8 +137,8 @@ async function find(root: string, book: Book, what: string): Promise<Found> {
 
 async function foundJson(
   found: Found,
-  carried: readonly CarriedFrom[],
-  { failures, captures, partial }: Explained,
+  carried: readonly CarriedShown[],
+  { failures, captures, objects, partial }: Explained,
 ): Promise<JsonValue> {
   if (found.kind === 'slot') {
     const { failuresJson } = await import('./show-failures.js');
@@ -140,6 +148,7 @@ async function foundJson(
       carried: carried.map((one) => ({ ...one })),
       failures: failuresJson(failures),
       captures: capturesJson(captures),
+      objects: objects.map((one) => ({ ...one })),
       partial_answers: partial.map((one) => ({ ...one })),
     };
   }
@@ -152,7 +161,7 @@ async function foundJson(
 
 async function foundText(
   found: Found,
-  carried: readonly CarriedFrom[],
+  carried: readonly CarriedShown[],
   explained: Explained,
 ): Promise<string> {
   switch (found.kind) {
@@ -169,11 +178,13 @@ async function foundText(
 
 async function slotText(
   found: Extract<Found, { kind: 'slot' }>,
-  carried: readonly CarriedFrom[],
-  { failures, captures, partial }: Explained,
+  carried: readonly CarriedShown[],
+  { failures, captures, objects, partial }: Explained,
 ): Promise<string> {
   const { capturesText } = await import('./show-captures.js');
+  const { carriedRows } = await import('./show-carried.js');
   const { failuresText } = await import('./show-failures.js');
+  const { objectsText } = await import('./show-objects.js');
   const { printable } = await import('./render-error.js');
   const { labelled } = await import('./manifest-output.js');
   const { renderTable } = await import('../planning/table.js');
@@ -189,30 +200,21 @@ async function slotText(
     ...Object.entries(rest).map(([name, value]): [string, string] => ['', `${name}: ${scalar(value)}`]),
   ]);
   const rows = found.entries.map((entry) => [
-    Number(entry.seq),
-    String(entry.time),
+    typeof entry.seq === 'number' ? entry.seq : '',
+    scalar(entry.time ?? ''),
     String(entry.type),
     summary(entry),
   ]);
   const history =
     rows.length === 0 ? 'No attempt was started yet.' : renderTable(['entry', 'time', 'type', 'what'], rows);
   const { partialText } = await import('./show-partial.js');
-  const told = [...failuresText(failures), ...capturesText(captures), ...partialText(partial)].map(printable);
+  const told = [
+    ...failuresText(failures),
+    ...capturesText(captures),
+    ...partialText(partial),
+    ...objectsText(objects),
+  ].map(printable);
   return [head, history, ...told, ...(found.masked ? [NOTE] : [])].join('\n\n');
-}
-
-/** Where a slot comes from, the latest ledger first, and where its attempts can be seen. */
-function carriedRows(slot: string, carried: readonly CarriedFrom[]): [string, string][] {
-  const last = carried.at(-1);
-  if (last === undefined) return [];
-  const { attempts, file } = last;
-  return [
-    ...carried.map(({ closed_by, ledger, file, manifest }, i): [string, string] => [
-      i === 0 ? 'carried' : 'before',
-      `from entry ${closed_by} of ledger ${ledger.slice(0, 8)} of ${file ?? `${manifest.slice(0, 19)}…, which is not at hand`}`,
-    ]),
-    ['attempts', `${attempts} there${file === null ? '' : `: boundbook show ${slot} --manifest ${file}`}`],
-  ];
 }
 
 async function objectText({ digest, bytes, named_by }: Extract<Found, { kind: 'object' }>): Promise<string> {
@@ -225,7 +227,7 @@ async function objectText({ digest, bytes, named_by }: Extract<Found, { kind: 'o
       'named by',
       named_by
         .slice(0, 10)
-        .map(({ seq, as }) => `entry ${seq} as ${as}`)
+        .map(({ seq, as }) => `${seq === null ? 'a masked entry' : `entry ${seq}`} as ${as}`)
         .join(', ') || 'no entry',
     ],
   ]);

@@ -7,7 +7,7 @@ import { type SlotKey, slotTuple } from '../slots/slot.js';
 import type { Book } from './book.js';
 import { decodeEntry } from './codec.js';
 import type { Entry } from './entries/entry.js';
-import { asJson, isRecheck, MASK, maskEntry, maskState } from './mask.js';
+import { asJson, isRecheck, MASK, maskEntry, maskHistory, maskState } from './mask.js';
 
 /** One thing in a ledger, as it may be shown now. */
 export type Found =
@@ -24,7 +24,8 @@ export type Found =
       readonly kind: 'object';
       readonly digest: Digest;
       readonly bytes: Buffer;
-      readonly named_by: readonly { readonly seq: number; readonly as: string }[];
+      /** `seq` is null where the position may not be shown. */
+      readonly named_by: readonly { readonly seq: number | null; readonly as: string }[];
     };
 
 /** Names under which an entry refers to an object that shows no outcome. */
@@ -60,11 +61,10 @@ function findSlot(book: Book, id: string): Found {
   const slot = named.map((entry) => ('slot' in entry ? entry.slot : '')).find((each) => each !== '') ?? id;
   const key = slotKeyOf(book, slot);
   const all = slot === id ? named : [...entriesNaming(book, slot)];
-  const entries = all
-    .filter((entry) => 'slot' in entry && entry.slot === slot)
-    .map((entry) => show(book, entry));
+  const own = all.filter((entry) => 'slot' in entry && entry.slot === slot);
   const state = book.fold.slots.state(slot);
   const visible = book.fold.outcomesVisible;
+  const entries = visible ? own.map(asJson) : maskHistory(own, state);
   const shown = visible ? plainState(state) : maskState(state);
   const masked = [shown, ...entries].some(isMasked);
   return { kind: 'slot', slot, key: slotTuple(key), state: shown, entries, masked };
@@ -91,9 +91,10 @@ export function slotKeyOf(book: Book, id: string): SlotKey {
 
 function findObject(book: Book, digest: Digest): Found {
   const naming = [...entriesNaming(book, digest)];
-  const references = naming.flatMap((entry) =>
-    fieldsNaming(entry, digest).map((as) => ({ seq: entry.seq, as })),
-  );
+  const references = naming.flatMap((entry) => {
+    const seq = show(book, entry).type === MASK ? null : entry.seq;
+    return fieldsNaming(entry, digest).map((as) => ({ seq, as }));
+  });
   // What no entry vouches for may be anything.
   const harmless = references.length > 0 && references.every(({ as }) => HARMLESS.test(as));
   if (!harmless && !book.fold.outcomesVisible) {
@@ -103,7 +104,7 @@ function findObject(book: Book, digest: Digest): Found {
       `the object ${digest} shows an outcome, which is blinded until unblinding`,
       {
         hint: 'Run `boundbook unblind` when the plan is complete. The bytes stay where they are.',
-        evidence: { digest, named_by: references.map(({ seq }) => seq) },
+        evidence: { digest },
       },
     );
   }

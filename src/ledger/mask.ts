@@ -6,25 +6,23 @@ import type { Entry, EntryOf } from './entries/entry.js';
 export const MASK = '(masked until unblinding)';
 
 /**
- * An entry as it may be shown while outcomes are blinded. Where a slot has an outcome, everything that its last attempt
- * left is masked, the kind of entry too: that an attempt failed says as much as the value 0.
+ * An entry as it may be shown while outcomes are blinded. Where a slot has an outcome, of everything that its last attempt
+ * left nothing is shown but a position, and not whose it is: an attempt that failed leaves other entries than one that was
+ * graded, at other times, and that it failed says as much as the value 0.
  *
  * @param state the present state of the slot that the entry names; null for entries that name none
  */
 export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
   const { seq, prev, time, type } = entry;
-  if (type === 'attempt.started')
-    return { ...asJson(entry), candidate: entry.candidate === null ? null : MASK };
+  if (entry.type === 'regrading.opened') return { ...asJson(entry), slots: MASK };
   if (entry.type === 'regrading.closed')
     return { ...asJson(entry), changed: MASK, same: MASK, truncated: MASK };
   if (entry.type === 'recheck.declared') return { ...asJson(entry), stopped: MASK, sample: MASK };
   if (isRecheck(entry)) return { seq, prev, time, type, recheck: entry.recheck, masked: true };
   if (state === null || !('slot' in entry)) return asJson(entry);
   if (entry.type === 'slot.carried') return maskCarried(entry);
-  if (bearsOutcome(entry, state)) {
-    const shown = type === 'slot.settled' && !isJudged(state) ? type : MASK;
-    return { seq, prev, time, type: shown, slot: entry.slot, masked: true };
-  }
+  if (bearsOutcome(entry, state)) return { seq, prev, type: MASK, masked: true };
+  if (entry.type === 'attempt.started') return maskStart(entry);
   if (type !== 'stage.finished') return asJson(entry);
   const { result } = entry;
   return {
@@ -41,6 +39,30 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
   };
 }
 
+/**
+ * The entries of one slot, in order, as they may be shown while outcomes are blinded. Of an attempt that an outcome rests on
+ * the start is shown, without its position and time, and one mark stands for all the rest.
+ */
+export function maskHistory(entries: readonly Entry[], state: SlotState): readonly JsonObject[] {
+  const shown: JsonObject[] = [];
+  let masked: JsonObject | null = null;
+  for (const entry of entries) {
+    if (!bearsOutcome(entry, state)) {
+      shown.push(maskEntry(entry, state));
+      continue;
+    }
+    if (entry.type === 'attempt.started') {
+      const { seq: _, prev: __, time: ___, ...rest } = maskStart(entry);
+      shown.push(rest);
+    } else if ('slot' in entry) masked = { type: MASK, slot: entry.slot, masked: true };
+  }
+  return masked === null ? shown : [...shown, masked];
+}
+
+function maskStart(entry: EntryOf<'attempt.started'>): JsonObject {
+  return { ...asJson(entry), candidate: entry.candidate === null ? null : MASK };
+}
+
 /** What a grader or a log says of a failure may tell how much of the answer was right; what was measured does not. */
 function maskFailure({
   kind,
@@ -49,10 +71,10 @@ function maskFailure({
   return { kind, signals: { ...asJson(signals), text: signals.text === null ? null : MASK } };
 }
 
-/** That a slot is settled or unresolved is shown, as it is for others; neither its value nor what it rests on is. */
+/** That a slot is settled or unresolved is shown, as it is for others; neither its value nor what it rests on, and where, is. */
 function maskCarried(entry: EntryOf<'slot.carried'>): JsonObject {
   if (entry.outcome.kind === 'unresolved') return asJson(entry);
-  return { ...asJson(entry), outcome: { kind: entry.outcome.kind, value: MASK } };
+  return { ...asJson(entry), closed_by: MASK, outcome: { kind: entry.outcome.kind, value: MASK } };
 }
 
 /** Whether an entry shows which slots the stop rule ended, or what came of them without it. */
@@ -81,8 +103,9 @@ export function maskState(state: SlotState): JsonObject {
   }
 }
 
+/** Whether an entry of a slot belongs to what the slot's outcome rests on. */
 function bearsOutcome(entry: Entry, state: SlotState): boolean {
-  if (!isOutcome(state)) return false;
+  if (!isOutcome(state) || entry.type === 'slot.carried') return false;
   return !('attempt' in entry) || entry.attempt === state.attempts.at(-1);
 }
 

@@ -7,7 +7,7 @@ import { newestNote } from './cosignatures.js';
 import type { Entry } from './entries/entry.js';
 import { ledgerTree } from './ledger-tree.js';
 import { slotKeyOf } from './lookup.js';
-import { asJson, maskEntry } from './mask.js';
+import { asJson, MASK, maskEntry } from './mask.js';
 import { inclusionProof } from './proofs.js';
 import { formatTlogProof, parseTlogProof, verifyTlogProof } from './tlog-proof.js';
 import { type Trust, verifyTrusted } from './trust.js';
@@ -23,7 +23,8 @@ export interface SlotProof {
   readonly bytes: Buffer;
   /** Position of the entry that closed the slot. */
   readonly index: number;
-  readonly type: Entry['type'];
+  /** Its type, or that it is masked. */
+  readonly type: Entry['type'] | typeof MASK;
   /** Number of entries of the checkpoint that it is proved against. */
   readonly size: number;
   /** Whether the file holds the entry. */
@@ -44,7 +45,8 @@ export async function proveSlot(book: Book, slot: string): Promise<SlotProof> {
   const hashes = inclusionProof(ledgerTree(book.store, size), entry.seq, size);
   const shown = mayBeShown(book, entry);
   const proof = { index: BigInt(entry.seq), hashes, checkpoint: note, ...(shown ? { extra: body } : {}) };
-  return { bytes: formatTlogProof(proof), index: entry.seq, type: entry.type, size, shown };
+  const type = shown ? entry.type : MASK;
+  return { bytes: formatTlogProof(proof), index: entry.seq, type, size, shown };
 }
 
 /** What a verified proof file proves. */

@@ -4,7 +4,8 @@ import { explain } from '../../src/attempts/explain.js';
 import { KNOWN_FAILURES } from '../../src/attempts/known-failures/all.js';
 import { classify } from '../../src/attempts/rules.js';
 import { failureSignals } from '../../src/attempts/signals.js';
-import { explainFailures, failuresText } from '../../src/commands/show-failures.js';
+import { explainFailures, failuresJson, failuresText } from '../../src/commands/show-failures.js';
+import { MASK } from '../../src/ledger/mask.js';
 import type { AttributionRule } from '../../src/protocol/schema/attempts.js';
 
 const dead = failureSignals({
@@ -59,7 +60,13 @@ describe('explain', () => {
 test('a failure in words, without control characters of the program that failed', () => {
   const entries = [
     { type: 'stage.finished', attempt: 'a'.repeat(32), result: { kind: 'failure', signals: { ...dead } } },
-    { type: 'attribution.recorded', attempt: 'a'.repeat(32), by: 'rule' },
+    {
+      type: 'attribution.recorded',
+      attempt: 'a'.repeat(32),
+      by: 'rule',
+      attribution: 'infrastructure',
+      rule: 'time-limit-dead-service',
+    },
     // Masked entries and verdicts of people have no rule to explain.
     { type: '(masked until unblinding)', masked: true },
     { type: 'attribution.recorded', attempt: 'b'.repeat(32), by: 'rule' },
@@ -74,4 +81,60 @@ test('a failure in words, without control characters of the program that failed'
     ].join('\n'),
   ]);
   expect(failuresText(explainFailures(rules, entries, false)).join('')).not.toContain('passed over');
+});
+
+describe('before unblinding, of masked signals', () => {
+  const attempt = 'a'.repeat(32);
+  const rules: AttributionRule[] = [
+    {
+      id: 'disk',
+      when: { cause: 'exit_status', text: 'No space left' },
+      attribute: 'infrastructure',
+      sufficient: true,
+    },
+    { id: 'exit', when: { cause: 'exit_status' }, attribute: 'model', sufficient: true },
+  ];
+  const signals = failureSignals({ stage: 'generate', phase: 'running', cause: 'exit_status' });
+  const told = (attribution: string, rule: string | null, text: string | null) =>
+    explainFailures(
+      rules,
+      [
+        { type: 'stage.finished', attempt, result: { kind: 'failure', signals: { ...signals, text } } },
+        { type: 'attribution.recorded', attempt, by: 'rule', attribution, rule },
+      ],
+      false,
+    );
+
+  test('the recorded rule and attribution are told, and the text is told as masked', () => {
+    const failures = told('infrastructure', 'disk', MASK);
+    expect(failuresText(failures)).toEqual([
+      [
+        'Attempt aaaaaaaa: infrastructure. The rule disk fired on these signals, which suffices:',
+        '  cause is exit_status; disk asks for exit_status',
+        '  text (masked until unblinding); disk asks for a text like /No space left/',
+      ].join('\n'),
+    ]);
+    expect(failuresJson(failures)).toEqual([
+      {
+        attempt,
+        attribution: 'infrastructure',
+        rule: 'disk',
+        decides: 'yes',
+        evidence: [
+          { condition: 'cause', wanted: 'exit_status', observed: 'exit_status' },
+          { condition: 'text', wanted: 'No space left', observed: MASK },
+        ],
+        passed: [],
+      },
+    ]);
+  });
+
+  test('nothing is decided again: neither by a rule that would fire on what is left, nor by one that would not', () => {
+    expect(told('undetermined', null, MASK)).toMatchObject([
+      { explanation: { attribution: 'undetermined', rule: null, decides: 'no_rule', evidence: [] } },
+    ]);
+    expect(told('model', 'exit', MASK)).toMatchObject([
+      { explanation: { attribution: 'model', rule: 'exit', decides: 'yes' } },
+    ]);
+  });
 });
