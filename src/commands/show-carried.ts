@@ -3,18 +3,17 @@ import type { Found } from '../ledger/lookup.js';
 import { MASK } from '../ledger/mask.js';
 
 /** Where a carried slot comes from, as far as it may be shown. */
-export interface CarriedShown extends Omit<CarriedFrom, 'closed_by' | 'by'> {
+export interface CarriedShown extends Omit<CarriedFrom, 'closed_by'> {
   readonly closed_by: number | typeof MASK;
-  readonly by: CarriedFrom['by'] | typeof MASK;
 }
 
-/** While outcomes are blinded, where an earlier ledger settled a slot is not said: its attempts failed or were graded there. */
+/** While outcomes are blinded, at which position a slot was settled is not said: it tells what its attempts left before. */
 export function carriedShown(
   carried: readonly CarriedFrom[],
   { state, masked }: Extract<Found, { kind: 'slot' }>,
 ): readonly CarriedShown[] {
   if (!masked || state.phase === 'unresolved') return carried;
-  return carried.map((one) => ({ ...one, closed_by: MASK, by: one.by === null ? null : MASK }));
+  return carried.map((one) => (one.by === 'slot.carried' ? one : { ...one, closed_by: MASK }));
 }
 
 /** Where a slot comes from, the latest ledger first, and where its attempts can be seen. */
