@@ -24,12 +24,14 @@ export const command: CommandDefinition = {
         import('../planning/check-text.js'),
         import('../planning/arm-templates.js'),
       ]);
+    const { taskFolderRemarks } = await import('../planning/task-folders.js');
     const { failuresJson, failuresText } = await import('../planning/failures.js');
     const { document, sets } = await loadPlan(context.root, path);
     const holds = checkPlan(document, sets);
     const templates = await checkTemplates(context.root, document.protocol);
-    const check = { ...holds, remarks: [...holds.remarks, ...templates.remarks] };
     const { protocol } = document;
+    const folders = await taskFolderRemarks(context.root, protocol, sets);
+    const check = { ...holds, remarks: [...holds.remarks, ...templates.remarks, ...folders] };
     return {
       text: [
         ...(options.failures === true ? [failuresText(protocol)] : []),

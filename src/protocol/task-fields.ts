@@ -18,7 +18,7 @@ export function checkTaskFields(
   for (const [set, conditions] of usedConditions(protocol)) {
     const demands = new Map([...conditions].flatMap((name) => [...demandsOf(name, protocol)]));
     for (const task of tasks.get(set)?.values() ?? []) {
-      for (const [, { field, demand, use }] of demands) {
+      for (const [, { field, demand, use, hint }] of demands) {
         const value = own(task.fields, field);
         const problem = value === undefined ? 'is missing' : demand(value);
         if (problem === null) continue;
@@ -26,7 +26,8 @@ export function checkTaskFields(
           `task ${JSON.stringify(task.id)} of ${set}`,
           null,
           `the field ${JSON.stringify(field)} ${problem}; ${use} uses it`,
-          'Correct the task file or what the condition names, in a new revision if the plan is frozen.',
+          hint ??
+            'Correct the task file or what the condition names, in a new revision if the plan is frozen.',
         );
       }
     }
@@ -51,6 +52,8 @@ interface FieldDemand {
   readonly field: string;
   readonly demand: Demand;
   readonly use: string;
+  /** What to do about it, when that is more than to correct the file. */
+  readonly hint?: string;
 }
 
 function demandsOf(name: string, protocol: Protocol): readonly (readonly [string, FieldDemand])[] {
@@ -96,7 +99,12 @@ function runnerDemands({ runner }: Protocol): readonly FieldDemand[] {
   if (runner.adapter !== 'harbor') return [];
   return [
     { field: runner.tasks.folder, demand: isFolder, use: 'runner.tasks.folder' },
-    { field: runner.tasks.digest, demand: isTaskDigest, use: 'runner.tasks.digest' },
+    {
+      field: runner.tasks.digest,
+      demand: isTaskDigest,
+      use: 'runner.tasks.digest',
+      hint: "It is Harbor's own: lock.json of any trial of the task says it under task.digest.",
+    },
   ];
 }
 

@@ -6,7 +6,7 @@ import { decide } from '../../src/attempts/failure-decision.js';
 import { KNOWN_FAILURES } from '../../src/attempts/known-failures/all.js';
 import { classify } from '../../src/attempts/rules.js';
 import { command as check } from '../../src/commands/check.js';
-import { STARTER_PROTOCOL } from '../../src/planning/starter.js';
+import { STARTERS } from '../../src/planning/starter.js';
 import type { AttributionRule } from '../../src/protocol/schema/attempts.js';
 import { CAUSES } from '../../src/protocol/schema/signals.js';
 import { commandContext } from '../commands/context.js';
@@ -74,7 +74,7 @@ describe('the shipped rules', () => {
     const page = readFileSync(new URL('../../docs/attribution.md', import.meta.url), 'utf8');
     const block = /```yaml\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
     expect((load(block) as { rules: AttributionRule[] }).rules).toEqual(DEFAULT_RULES);
-    const starter = load(STARTER_PROTOCOL) as { attempts: { rules: AttributionRule[] } };
+    const starter = load(STARTERS.openai.protocol) as { attempts: { rules: AttributionRule[] } };
     expect(starter.attempts.rules).toEqual(DEFAULT_RULES);
   });
 });

@@ -9,7 +9,7 @@ import type { CommandDefinition } from '../../src/commands/command.js';
 import { command as freeze } from '../../src/commands/freeze.js';
 import { command as plan } from '../../src/commands/plan.js';
 import { command as verify } from '../../src/commands/verify.js';
-import { STARTER_PROTOCOL } from '../../src/planning/starter.js';
+import { STARTERS } from '../../src/planning/starter.js';
 import { createWorkspace } from '../../src/planning/workspace.js';
 import { newWorkspace } from '../ledger/support.js';
 
@@ -49,12 +49,12 @@ test('plan says in which order slots run and how they split', async () => {
 });
 
 test('check remarks on a condition that leaves reasoning out (B2); the starter says it', async () => {
-  await createWorkspace(folder);
+  await createWorkspace(folder, 'openai');
   const path = 'protocol/example.yaml';
   const about = async () =>
     ((await run(check, folder, [path])).json as { remarks: { about: string }[] }).remarks.map((r) => r.about);
   expect(await about()).not.toContain('reasoning');
-  writeFileSync(join(folder, path), STARTER_PROTOCOL.replace(/^ +reasoning: .*\n/m, ''));
+  writeFileSync(join(folder, path), STARTERS.openai.protocol.replace(/^ +reasoning: .*\n/m, ''));
   expect(await about()).toContain('reasoning');
   const frozen = await run(freeze, folder, [path]);
   expect(frozen.text).toContain("leaves reasoning to the server's default; write reasoning: on or off");
@@ -62,7 +62,7 @@ test('check remarks on a condition that leaves reasoning out (B2); the starter s
 });
 
 test('verify of a protocol names freeze, and is no refusal of the gate', async () => {
-  await createWorkspace(folder);
+  await createWorkspace(folder, 'openai');
   await expect(run(verify, folder, ['protocol/example.yaml'])).rejects.toMatchObject({
     code: 'MANIFEST_NOT_FOUND',
     exitCode: 2,
