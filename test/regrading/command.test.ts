@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { command as regrade } from '../../src/commands/regrade.js';
+import { auditBundle } from '../../src/audit/audit.js';
+import { exportBundle } from '../../src/audit/bundle/export.js';
 import { command as unblind } from '../../src/commands/unblind.js';
 import { openBook } from '../../src/ledger/book.js';
 import { buildReport } from '../../src/report/build.js';
@@ -9,57 +10,9 @@ import { bookInput } from '../../src/report/input.js';
 import { renderReport } from '../../src/report/render.js';
 import { listProcesses } from '../../src/runner/process-tree.js';
 import { invoke } from '../amend/support.js';
-import { COMMAND_PLAN } from '../runner/command-plan.js';
-import { type PlanSetting, put, type Trial, trial } from '../runner/fixture.js';
-
-const SCRIPT = readFileSync(join(import.meta.dirname, 'corrected-grade.mjs'));
-const REASON = 'a test read the clock';
-
-interface GraderText {
-  readonly wall?: number;
-  readonly more?: string;
-  readonly argv?: string;
-  readonly step?: string;
-}
-
-function graderText(log: string, { wall = 20, more = '', argv, step = '' }: GraderText = {}): string {
-  const given = argv ?? `[node, fixed/corrected-grade.mjs, "{request}", "{candidate}", "{output}", "${log}"]`;
-  return `kind: report
-reward: { min: 0, max: 1 }
-grade: { argv: ${given}, wall_s: ${wall}, output_bytes: 1000${step} }
-grace_s: 0.2
-sources: { fixed: fixed }
-${more}`;
-}
-
-/** A plan that ran, whose commands do what the first two words of a prompt say; the corrected grader does the third. */
-async function ran(prompts: readonly string[], more: Partial<PlanSetting> = {}): Promise<Trial> {
-  const named = Object.fromEntries(prompts.map((prompt) => [prompt.replaceAll(' ', '_'), prompt]));
-  const plan = await trial({ prompts: named, ...COMMAND_PLAN, ...more });
-  await plan.run();
-  put(plan.root, 'fixed/corrected-grade.mjs', SCRIPT);
-  put(plan.root, 'fixed.yaml', graderText(logOf(plan)));
-  return plan;
-}
-
-const logOf = (plan: Trial): string => join(plan.root, 'regraded.log');
-
-function calls(
-  plan: Trial,
-): { request: Record<string, unknown>; cwd: string; files: []; env: string[]; pid: number }[] {
-  const lines = readFileSync(logOf(plan), 'utf8').trim().split('\n');
-  return lines.map((line) => JSON.parse(line) as never);
-}
-
-function again(plan: Trial, options: Record<string, unknown> = {}) {
-  return invoke(regrade, plan.root, [], { grader: 'fixed.yaml', reason: REASON, ...options });
-}
-
-const refused = (plan: Trial, options: Record<string, unknown> = {}): Promise<unknown> =>
-  again(plan, options).then(
-    () => null,
-    (error: unknown) => error,
-  );
+import { put, type Trial } from '../runner/fixture.js';
+import { hasPython, python, VERIFIER } from '../verify/python.js';
+import { again, CORRECTED, calls, graderText, logOf, ran, refused } from './command-plan.js';
 
 async function reportOf(plan: Trial) {
   const book = await openBook(plan.root, plan.stored, 'read');
@@ -68,6 +21,13 @@ async function reportOf(plan: Trial) {
   } finally {
     book.close();
   }
+}
+
+/** What both verifiers find in a bundle with its report; the exit status of the second one. */
+async function verdicts(plan: Trial, out: string) {
+  const made = await exportBundle(plan.root, undefined, { out, beforeUnblinding: true });
+  const { findings } = await auditBundle(made.folder);
+  return { audit: findings, second: hasPython ? python([VERIFIER, made.folder]).status : 0 };
 }
 
 describe('a corrected grade command', () => {
@@ -103,7 +63,7 @@ describe('a corrected grade command', () => {
     const [opened] = await plan.of('regrading.opened');
     expect(opened?.command).toMatchObject({
       process: { pid: process.pid },
-      sources: { fixed: { kind: 'tree', files: 1, size: SCRIPT.length } },
+      sources: { fixed: { kind: 'tree', files: 1, size: CORRECTED.length } },
     });
     expect(opened?.command?.schema).toBeUndefined();
   });
@@ -183,6 +143,7 @@ it('records what gives no valid report as failed, with its cause, and never as a
     good_one_flood: 'graded',
   });
   expect(await plan.findings()).toEqual([]);
+  expect(await verdicts(plan, 'blinded')).toEqual({ audit: [], second: 0 });
   // What failed may be asked again with the same grader.
   expect(await refused(plan, { concurrency: '6' })).toBeNull();
   await invoke(unblind, plan.root, [], {});
@@ -195,6 +156,7 @@ it('records what gives no valid report as failed, with its cause, and never as a
     'time_limit',
   ]);
   expect(renderReport(report, 'text')).toMatch(/Without a valid report:[\s\S]*time_limit/);
+  expect(await verdicts(plan, 'open')).toEqual({ audit: [], second: 0 });
 });
 
 it('leaves nothing running that the command started', async () => {
