@@ -216,7 +216,7 @@ function sessionRows({ sessions, deviations }: LedgerStatus): [string, string][]
       .slice(-5)
       .map(({ seq, reason, detail }, i): [string, string] => [
         i === 0 ? 'interrupted' : '',
-        `by ${reason} (entry ${seq})${detail === null ? '' : `: ${detail.slice(0, 60)}`}`,
+        `by ${reason} (entry ${seq})${detail === null ? '' : `: ${detail.slice(0, reason === 'service_changed' ? 300 : 60)}`}`,
       ]),
   ];
 }

@@ -41,7 +41,7 @@ export interface ReportInput {
   readonly costs: Costs;
   readonly incidents: readonly Incident[];
   /** Services that did not stay what they were. */
-  readonly services: Pick<ServiceTrail, 'changes' | 'doubts'>;
+  readonly services: Pick<ServiceTrail, 'changes' | 'doubts' | 'swaps'>;
   /** Outputs graded again with a corrected grader. */
   readonly regradings: readonly RegradingInput[];
   /** Stopped outputs generated again without the stop rule. */

@@ -31,6 +31,11 @@ export function serviceCaveats({
         `A service of ${model} (${armsOf(protocol, model)}) answered the canary otherwise than the reference (entry ${seq}): ` +
         `${plural(attempts, 'attempt')} started since entry ${since} may have met other weights or settings.`,
     ),
+    ...services.swaps.map(
+      ({ model, seq, since, attempts }) =>
+        `A service of ${model} (${armsOf(protocol, model)}) was found to be another one while it was in use, which ended the session (entry ${seq}): ` +
+        `${plural(attempts, 'attempt')} started since entry ${since}, its last good check, may have met another model.`,
+    ),
   ];
 }
 

@@ -11,7 +11,7 @@ export interface LedgerTally {
   readonly incidents: readonly Incident[];
   /** Services that did not stay what they were. */
   readonly regradings: RegradingTally;
-  readonly services: Pick<ServiceTrail, 'changes' | 'doubts'>;
+  readonly services: Pick<ServiceTrail, 'changes' | 'doubts' | 'swaps'>;
 }
 
 type Failure = Omit<FailureCount, 'attempts'>;
@@ -63,7 +63,7 @@ export function tallyEntries(
   for (const failure of failures.values()) counted.add(failure);
   return {
     regradings,
-    services: { changes: trail.changes, doubts: trail.doubts },
+    services: { changes: trail.changes, doubts: trail.doubts, swaps: trail.swaps },
     failures: counted.entries().map(([failure, attempts]) => ({ ...failure, attempts })),
     generations: generations.entries().map(([each, count]) => ({ ...each, generations: count })),
     incidents: incidents

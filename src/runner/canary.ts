@@ -4,6 +4,7 @@ import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
 import type { CanarySetting } from '../protocol/schema/services.js';
 import { type HttpResult, send } from './adapters/http.js';
 import type { Endpoint } from './adapters/openai.js';
+import { readAnswer } from './adapters/openai-answer.js';
 import { ENDPOINT_PATHS } from './adapters/openai-request.js';
 import { type CanaryAnswer, canaryBytes, canaryRequests, readCanary } from './canary-reading.js';
 
@@ -11,7 +12,12 @@ const PAUSE_MS = 250;
 
 export type CanaryTaken =
   | { readonly ok: true; readonly answers: readonly CanaryAnswer[]; readonly bytes: Buffer }
-  | { readonly ok: false; readonly reason: string };
+  | {
+      readonly ok: false;
+      readonly reason: string;
+      /** The model that answered in place of the one that was asked; null for another reason. */
+      readonly otherModel: string | null;
+    };
 
 /** Asks a service the fixed prompts, one after the other. Never throws. */
 export async function takeCanary(
@@ -23,14 +29,18 @@ export async function takeCanary(
 ): Promise<CanaryTaken> {
   const answers: CanaryAnswer[] = [];
   for (const [i, request] of canaryRequests(runner.endpoint, canary, model).entries()) {
-    const failed = (why: string) => ({ ok: false, reason: `prompt ${i + 1} of the canary: ${why}` }) as const;
+    const failed = (why: string, otherModel: string | null = null) =>
+      ({ ok: false, reason: `prompt ${i + 1} of the canary: ${why}`, otherModel }) as const;
     const result = await ask(pool, runner, request, signal);
     if (result.kind === 'abandoned') return failed('it was cut short');
     if (result.kind === 'failure') return failed(result.text);
     if (result.status !== 200) return failed(`status ${result.status}`);
     const body = result.body.toString('utf8');
     const reading = readCanary(result.body, model);
-    if (typeof reading === 'string') return failed(reading);
+    if (typeof reading === 'string') {
+      const plain = readAnswer(result.body, runner.endpoint, model);
+      return failed(reading, plain.ok ? null : (plain.otherModel ?? null));
+    }
     answers.push({ request, body, ...reading });
   }
   return { ok: true, answers, bytes: canaryBytes(answers) };

@@ -121,6 +121,11 @@ export class HeldService {
     });
   }
 
+  /** An answer came under another model's name: whatever it answered since it was checked is in doubt. */
+  answeredAs(said: string): void {
+    if (this.#name !== null) this.#questions.answeredAs(this.#name, said);
+  }
+
   /** Ends it. Safe to call at any time, and again. */
   async close(reason: StopReason): Promise<void> {
     this.#open = false;

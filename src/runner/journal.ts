@@ -2,7 +2,7 @@ import { step } from '../attempts/machine.js';
 import type { SlotRules } from '../attempts/slot-state.js';
 import { canonicalText } from '../core/canonical-json.js';
 import { BoundbookError } from '../core/errors.js';
-import type { EntryDraft } from '../ledger/entries/entry.js';
+import type { Entry, EntryDraft } from '../ledger/entries/entry.js';
 import { toSlotEvent } from '../ledger/entries/slot-event.js';
 import type { LedgerFold } from '../ledger/fold.js';
 import { GroupCommitter } from '../ledger/group-commit.js';
@@ -77,6 +77,11 @@ export class Journal {
   /** The bytes of an object. @throws {BoundbookError} OBJECT_MISSING, OBJECT_ALTERED. */
   object(digest: LedgerObject['digest']): Buffer {
     return this.#store.getObject(digest);
+  }
+
+  /** The entries from a position on, in order. @throws {BoundbookError} LEDGER_DAMAGED. */
+  *entriesFrom(seq: number): Generator<Entry> {
+    for (const { entry } of this.#store.entries(seq)) yield entry;
   }
 
   #violation(rules: SlotRules, drafts: readonly EntryDraft[]): string | null {

@@ -27,6 +27,14 @@ export function unanswered({ service }: ServiceName, reason: string): BoundbookE
   );
 }
 
+/** Of a service that became another one while it was in use. */
+export function changedInUse({ service }: ServiceName, message: string): BoundbookError {
+  return new BoundbookError('SERVICE_CHANGED', message, {
+    hint: 'Find out who changed the server and bring it back to what it was; then run again. The attempts that are in doubt stand in the book: note them (boundbook note --slots), or amend the plan.',
+    evidence: { service },
+  });
+}
+
 /** Of a service that used up its restarts. */
 export function tooOften(model: string, restarts: number, unresponsive: boolean): BoundbookError {
   const what = unresponsive ? 'died, or left questions unanswered,' : 'died';

@@ -21,6 +21,7 @@ export class ServiceKeeper {
   constructor(setting: KeeperSetting) {
     this.#setting = setting;
     setting.adapter.onBrokenConnection = (endpoint) => this.#current?.connectionBroke(endpoint);
+    setting.adapter.onOtherModel = (model, said) => this.#held.get(model)?.answeredAs(said);
   }
 
   /** Name of the present start of the service in use. */

@@ -1,9 +1,11 @@
 import { BoundbookError } from '../core/errors.js';
 import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
+import { quote } from './adapters/openai-answer.js';
 import { takeCanary } from './canary.js';
+import { countedAttempts } from './interruptions.js';
 import type { Served } from './served.js';
 import { otherModels } from './service-client.js';
-import { unanswered } from './service-faults.js';
+import { changedInUse, unanswered } from './service-faults.js';
 import type { ServiceName, ServiceRecorder, StopReason } from './service-record.js';
 import type { StopSwitch } from './stop.js';
 
@@ -23,6 +25,8 @@ const FAREWELL_MS = 5000;
 /** What a service is asked at its start and at its end, and what follows from its answers. */
 export class ServiceQuestions {
   readonly #setting: QuestionSetting;
+  /** The start of a service that was found to be another one. */
+  #changed: string | null = null;
 
   constructor(setting: QuestionSetting) {
     this.#setting = setting;
@@ -51,7 +55,7 @@ export class ServiceQuestions {
 
   /** Asks a service that is of no more use once more. @returns why it is ended */
   async farewell(service: Served, name: ServiceName, reason: StopReason): Promise<StopReason> {
-    const { runner, recorder, stop, force } = this.#setting;
+    const { runner, recorder, force } = this.#setting;
     if (reason !== 'done' && reason !== 'run_ended') return reason;
     const died = () => (service.diedByItself ? 'died' : 'unresponsive');
     if (!(await service.isAlive(0))) return died();
@@ -63,26 +67,41 @@ export class ServiceQuestions {
     if (changed.length > 0) this.warnOfChanges(name, 'at its end than at its start', changed);
     const others = otherModels(description, name.model);
     if (others !== null) {
-      const message = `the service ${name.service} serves ${others} at its end, no more ${name.model}`;
-      const error = new BoundbookError('SERVICE_FAILED', message, {
-        hint: 'Each answer named the bound model, or its attempt failed. Find out who changed the server.',
-      });
-      stop.request({ reason: 'service_failed', detail: message, error }, null);
+      this.#stop(name, `the service ${name.service} serves ${others} at its end, no more ${name.model}`);
     }
     const { canary } = runner.service;
     if (canary === undefined) return reason;
     const taken = await takeCanary(service.pool, runner, canary, name.model, force);
+    if (!taken.ok && taken.otherModel !== null) {
+      this.#stop(name, `${name.service} answered the canary at its end as ${quote(taken.otherModel)}`);
+      return 'run_ended';
+    }
     if (!taken.ok) {
       this.#setting.warn(`${name.service} has no canary at its end: ${taken.reason}`);
       return force.aborted ? 'run_ended' : died();
     }
+    const last = recorder.lastCheck(name);
     const { verdict } = await recorder.canary(name, 'end', taken);
     if (verdict === 'differs') {
-      this.#setting.warn(
-        `${name.service} answered the canary otherwise at its end than the reference: what it answered in between is in doubt`,
-      );
+      this.#stop(name, `${name.service} answered the canary otherwise at its end than the reference`, last);
     }
     return reason;
+  }
+
+  /** An attempt's answer named another model. */
+  answeredAs(name: ServiceName, said: string): void {
+    this.#stop(name, `an answer of ${name.service} is from ${quote(said)}`);
+  }
+
+  /** Nothing more is started: what was answered since the service was last found sound may be another model's. */
+  #stop(name: ServiceName, finding: string, last = this.#setting.recorder.lastCheck(name)): void {
+    if (this.#changed === name.service) return;
+    this.#changed = name.service;
+    const { since, attempts } = last;
+    const detail = `${finding}: ${countedAttempts(attempts)} started since entry ${since}, its last good check, may have met another model, other weights or settings`;
+    this.#setting.warn(detail);
+    const error = changedInUse(name, detail);
+    this.#setting.stop.request({ reason: 'service_changed', detail, error }, null);
   }
 
   /** @param than in comparison with what */

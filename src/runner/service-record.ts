@@ -1,6 +1,8 @@
 import type { DraftOf, EntryDraft } from '../ledger/entries/entry.js';
 import { toObject } from '../ledger/objects.js';
+import { CheckTrail } from '../ledger/service-trail.js';
 import type { OpenaiRunner } from '../protocol/schema/openai-runner.js';
+import type { Protocol } from '../protocol/schema/protocol.js';
 import { OPERATORS_WORD } from '../protocol/schema/services.js';
 import type { CanaryTaken } from './canary.js';
 import { type CanaryReading, canaryAnswers, compareCanaries } from './canary-reading.js';
@@ -22,10 +24,12 @@ export interface ServiceName {
 /** Writes down what services do, each entry held against those that are there when it is committed. */
 export class ServiceRecorder {
   readonly #journal: Journal;
+  readonly #protocol: Protocol;
   readonly #runner: OpenaiRunner;
 
-  constructor(journal: Journal, runner: OpenaiRunner) {
+  constructor(journal: Journal, protocol: Protocol, runner: OpenaiRunner) {
     this.#journal = journal;
+    this.#protocol = protocol;
     this.#runner = runner;
   }
 
@@ -88,6 +92,14 @@ export class ServiceRecorder {
       [effective],
     );
     return changes.changed;
+  }
+
+  /** When this start of a service was last found to be the bound one, and how many attempts of its model began since. */
+  lastCheck({ session, service, model }: ServiceName): { readonly since: number; readonly attempts: number } {
+    const up = this.#journal.fold.sessions.get(session)?.services.get(service)?.up?.seq;
+    const trail = new CheckTrail(this.#protocol);
+    if (up !== undefined) for (const entry of this.#journal.entriesFrom(up)) trail.take(entry);
+    return trail.last(model) ?? { since: up ?? 0, attempts: 0 };
   }
 
   async canary(

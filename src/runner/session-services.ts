@@ -31,7 +31,7 @@ export function sessionServices(setting: SessionServicesSetting): ServiceKeeper 
     adapter,
     runner,
     session,
-    recorder: new ServiceRecorder(journal, runner),
+    recorder: new ServiceRecorder(journal, book.context.protocol, runner),
     stop,
     force,
     restarts: isExternal ? 0 : service.restarts,

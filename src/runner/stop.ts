@@ -16,7 +16,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * The one switch that ends a session. After {@link request} nothing new is started; what is in flight may end until
- * {@link abandon}, after which it is cut. The first cause is the one that counts.
+ * {@link abandon}, after which it is cut. The first fault is the cause that counts, or else the first cause.
  */
 export class StopSwitch {
   readonly #abandon = new AbortController();
@@ -42,7 +42,11 @@ export class StopSwitch {
   /** @param graceMs how long what is in flight may go on; null: until it ends by itself */
   request(cause: StopCause, graceMs: number | null): void {
     if (graceMs !== null) this.#abandonIn(graceMs);
-    if (this.#cause !== null) return;
+    if (this.#cause !== null) {
+      // Found out at the end of a session that did what it was asked to: that is why it ends.
+      if (this.#cause.error === null && cause.error !== null) this.#cause = cause;
+      return;
+    }
     this.#cause = cause;
     for (const listener of this.#listeners) listener();
   }

@@ -31,7 +31,6 @@ const MODES = [
     'nan',
     'wrong-type',
     'two',
-    'other-model',
     'aborted',
     'no-end',
     'huge',

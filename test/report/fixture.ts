@@ -178,7 +178,7 @@ export function input(change: Partial<ReportInput> = {}): ReportInput {
       gpu_seconds: 1800,
     },
     incidents: [{ what: 'services stopped: died', count: 1 }],
-    services: { changes: [], doubts: [] },
+    services: { changes: [], doubts: [], swaps: [] },
     regradings: [],
     rechecks: [],
     noted: [],

@@ -26,8 +26,6 @@ const CASES: Readonly<Record<string, { readonly requests: number; readonly story
   'wrong-type': { requests: 1, story: undetermined('body body_malformed 200/- alive') },
   // F-55
   two: { requests: 1, story: undetermined('body body_malformed 200/- alive') },
-  // F-73
-  'other-model': { requests: 1, story: undetermined('body body_malformed 200/- alive') },
   aborted: { requests: 1, story: undetermined('body body_error 200/- alive') },
   // F-61
   'no-end': { requests: 1, story: undetermined('body body_malformed 200/- alive') },

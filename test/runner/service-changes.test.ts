@@ -96,15 +96,15 @@ test.concurrent('a version that is newer in the next session is held against the
   expect(await plan.findings()).toEqual([]);
 });
 
-test.concurrent('a bound model that is no longer listed at the end is a failed service', async () => {
+test.concurrent('a bound model that is no longer listed at the end is a changed service', async () => {
   const plan = await trial({ prompts: { ...MASKED, x: 'set {"models":["another"]}' } });
   const error = await plan.run().catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({
-    code: 'SERVICE_FAILED',
+    code: 'SERVICE_CHANGED',
     exitCode: 3,
     message: expect.stringContaining('"another"'),
   });
-  expect(await plan.of('run.paused')).toMatchObject([{ reason: 'service_failed' }]);
+  expect(await plan.of('run.paused')).toMatchObject([{ reason: 'service_changed' }]);
   expect(await plan.of('slot.settled')).toHaveLength(5);
   expect(await plan.findings()).toEqual([]);
 });
@@ -162,11 +162,13 @@ test.concurrent('a server that swaps its model under the same name between sessi
 
 test.concurrent('a server that swaps its weights in mid-run under the same name is caught at its end', async () => {
   const plan = await trial({ prompts: { ...MASKED, x: 'set {"drift":0.2}' }, serviceKeys: CANARY });
-  const summary = await plan.run({ workers: 1 });
-  expect(summary.reason).toBe('finished');
-  expect(summary.json.warnings).toEqual([
-    expect.stringContaining('answered the canary otherwise at its end'),
-  ]);
+  const error = await plan.run({ workers: 1 }).catch((thrown: unknown) => thrown);
+  const told = expect.stringContaining('answered the canary otherwise at its end');
+  expect(error).toMatchObject({
+    code: 'SERVICE_CHANGED',
+    exitCode: 3,
+    evidence: { summary: { reason: 'service_changed', warnings: [told] } },
+  });
   const [start, end] = await plan.of('canary.recorded');
   expect(end).toMatchObject({ at: 'end', verdict: 'differs', compared_with: start?.seq });
   expect(end?.largest_logprob_difference).toBeCloseTo(0.2, 12);

@@ -52,8 +52,6 @@ const CASES: Readonly<
   // F-55
   two: { story: undetermined('body body_malformed 200/- alive'), token: false },
   'two-choices': { story: undetermined('body body_malformed 200/- alive'), token: true },
-  // F-73
-  'other-model': { story: undetermined('body model_differs 200/- alive'), token: true },
   // F-57, F-59: the server says that it took another temperature than it was asked for
   'other-settings': { story: undetermined('body settings_differ 200/- alive'), token: true },
   'same-settings': { story: settled(1) },

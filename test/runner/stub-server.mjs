@@ -28,7 +28,7 @@ const { manner } = values;
 
 /**
  * What can change while it runs, in the file beside its log that a test or a prompt (`set {…}`) writes: version, props and
- * info (what it says of itself), models (listed), health (ok, fail, hang), drift (of log-probabilities), word (what it
+ * info (what it says of itself), models (listed), name (under which it answers), fingerprint (of its answers), health (ok, fail, hang), drift (of log-probabilities), word (what it
  * answers to a canary), key (that every request must bear).
  */
 function state() {
@@ -244,6 +244,7 @@ function chunk({ model }, delta, more = {}) {
     id: 'x',
     object: 'chat.completion.chunk',
     model,
+    system_fingerprint: state().fingerprint,
     choices: [{ index: 0, ...content, finish_reason: null, ...more }],
   };
 }
@@ -397,11 +398,13 @@ function choice(text, finish_reason = 'stop', content = text) {
 }
 
 function frame({ model }) {
+  const { name, fingerprint } = state();
   return {
     id: 'x',
     object: 'chat.completion',
     created: 1,
-    model,
+    model: name ?? model,
+    system_fingerprint: fingerprint,
     usage: { prompt_tokens: 3, completion_tokens: 2 },
   };
 }

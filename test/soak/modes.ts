@@ -30,7 +30,6 @@ export const MODES: Readonly<Record<string, Mode>> = {
   500: { ends: ['headers http_status 500/- alive'], tasks: 2 },
   'error-200': { ends: ['body body_error 200/429 alive'], tasks: 2 },
   html: { ends: ['body body_not_json 200/- alive'] },
-  'other-model': { ends: ['body body_malformed 200/- alive'], streamed: ['body model_differs 200/- alive'] },
   huge: { ends: ['body body_too_large 200/- alive'] },
   hangs: { ends: ['headers time_limit -/- alive'] },
   stalls: { ends: ['body time_limit 200/- alive'] },

@@ -103,7 +103,6 @@ const MODES = {
   500: ({ response }) => json(response, 500, { error: { message: 'internal' } }),
   'error-200': ({ response }) => json(response, 200, { error: { code: 429, message: 'slow down' } }),
   html: ({ response }) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Busy</html>'),
-  'other-model': (ask) => reply(ask, '7', 'another'),
   huge: ({ response }) => response.writeHead(200).end(Buffer.alloc(1_000_000, 0x20)),
   hangs: () => undefined,
   stalls: ({ response, stream }) => response.writeHead(200).write(stream ? head() + token('7') : '{"id":'),
@@ -124,15 +123,15 @@ const MODES = {
   },
 };
 
-function reply({ response, stream }, text, name = model) {
+function reply({ response, stream }, text) {
   if (!stream) {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(whole(text, name));
+    response.writeHead(200, { 'content-type': 'application/json' }).end(whole(text, model));
     return;
   }
-  const usage = event({ model: name, choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } });
+  const usage = event({ model, choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } });
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  response.write(head(name) + token(text, name));
-  response.end(`${event(chunk({}, name, 'stop'))}${usage}data: [DONE]\n\n`);
+  response.write(head(model) + token(text, model));
+  response.end(`${event(chunk({}, model, 'stop'))}${usage}data: [DONE]\n\n`);
 }
 
 function whole(content, name = model) {

@@ -25,6 +25,8 @@ export type AnswerReading =
       /** The status that an error body names, when it names one. */
       readonly embeddedStatus: number | null;
       readonly exception: string | null;
+      /** The model that it names in place of the one that was asked; absent when it names that, or none. */
+      readonly otherModel?: string;
     };
 
 /** What was asked, as far as it matters to the reading of an answer. */
@@ -65,10 +67,18 @@ export const GIVEN_UP: ReadonlySet<string> = new Set(['abort', 'error']);
 export function readAnswer(body: Buffer, endpoint: OpenaiRunner['endpoint'], model: string): AnswerReading {
   const parsed = parseAnswer(body);
   if (!parsed.ok) return parsed;
-  const error = errorIn(parsed.value);
+  const reading = readValue(parsed.value, endpoint, model);
+  const said = asRecord(parsed.value)?.model;
+  return reading.ok || typeof said !== 'string' || said === model
+    ? reading
+    : { ...reading, otherModel: said };
+}
+
+function readValue(value: JsonValue, endpoint: OpenaiRunner['endpoint'], model: string): AnswerReading {
+  const error = errorIn(value);
   if (error !== null) return error;
-  if (parsed.value === null) return refuse('body_no_choice', 'the body is null');
-  const reading = answer.safeParse(parsed.value);
+  if (value === null) return refuse('body_no_choice', 'the body is null');
+  const reading = answer.safeParse(value);
   if (!reading.success) return refuse('body_malformed', issueText(reading.error));
   const { choices, usage } = reading.data;
   if (choices === null || choices === undefined || choices.length === 0) {

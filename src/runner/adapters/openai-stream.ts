@@ -126,7 +126,8 @@ export class StreamReader {
       return refuse('body_malformed', '/model: not a string');
     }
     if (typeof model === 'string' && model !== this.#question.model) {
-      return refuse('model_differs', `a chunk is from ${quote(model)}, not ${quote(this.#question.model)}`);
+      const text = `a chunk is from ${quote(model)}, not ${quote(this.#question.model)}`;
+      return { ...refuse('model_differs', text), otherModel: model };
     }
     const echo = differingEcho(chunk, this.#question.settings);
     if (echo !== null) return refuse('settings_differ', echo);

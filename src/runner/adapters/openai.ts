@@ -24,6 +24,9 @@ export interface Endpoint {
 /** Told at once when a connection to a service was refused or lost, before anything else is made of it. */
 export type OnBrokenConnection = (endpoint: Endpoint) => void;
 
+/** Told at once when an answer came under another model's name, before anything else is made of it. */
+export type OnOtherModel = (model: string, said: string) => void;
+
 /** Longest pause between two questions to a busy server that names none. */
 const MAX_PAUSE_MS = 5000;
 const FIRST_PAUSE_MS = 250;
@@ -37,6 +40,7 @@ export class OpenaiAdapter implements Adapter {
   /** The service that is up; replaced when a service is started. */
   endpoint: Endpoint | null = null;
   onBrokenConnection: OnBrokenConnection = () => undefined;
+  onOtherModel: OnOtherModel = () => undefined;
 
   constructor(runner: OpenaiRunner) {
     this.#runner = runner;
@@ -58,6 +62,7 @@ export class OpenaiAdapter implements Adapter {
     if (asked.result.kind === 'abandoned') return asked.result;
     if (isBroken(asked.result)) this.onBrokenConnection(endpoint);
     const { answer, body, ...seen } = readEnd(asked.result, question);
+    if (!answer.ok && answer.otherModel !== undefined) this.onOtherModel(question.model, answer.otherModel);
     const rest = {
       objects: objectsOf(body, asked.refusals),
       usage: answer.ok ? answer.usage : null,
