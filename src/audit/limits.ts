@@ -166,6 +166,12 @@ export function remarkLines({ fold, evidence, clock, services }: LedgerAudit): s
   if (open.length > 0) {
     lines.push(`${open.length} slots were started and are not closed, ${open[0]?.slot ?? ''} among them`);
   }
+  const abandoned = fold?.abandoned ?? 0;
+  if (abandoned > 0) {
+    lines.push(
+      `${abandoned} attempts were given up by their own session, on a second stop of the operator or for a fault: whether somebody had seen what they made is nowhere`,
+    );
+  }
   const doubtful = evidence?.doubtful ?? [];
   if (doubtful.length > 0) {
     lines.push(

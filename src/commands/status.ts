@@ -168,7 +168,7 @@ async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Pr
   return [
     renderTable(titles, rows),
     labelled([
-      ['attempts', `${kinds}; ${attempts.recovered} recovered after their process was gone`],
+      ['attempts', `${kinds}; ${recovered(attempts)}`],
       ...carriedRows(ledger),
       ...sessionRows(ledger),
       ...adjudicationRows(ledger),
@@ -186,6 +186,11 @@ async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Pr
       ['root', head.root],
     ]),
   ];
+}
+
+function recovered({ recovered: all, abandoned }: LedgerStatus['attempts']): string {
+  const gone = `${all - abandoned} recovered after their process was gone`;
+  return abandoned === 0 ? gone : `${gone}, ${abandoned} given up by a second stop or a fault`;
 }
 
 function adjudicationRows({ adjudication: { waiting, open } }: LedgerStatus): [string, string][] {

@@ -26,6 +26,7 @@ export interface AttemptBookSnapshot {
   readonly started: Readonly<Record<AttemptKind, number>>;
   readonly attributions: Readonly<Record<Attribution, number>>;
   readonly recovered: number;
+  readonly abandoned: number;
   readonly startedAfterUnblinding: number;
 }
 
@@ -35,6 +36,7 @@ export class AttemptBook {
   readonly #started: Record<AttemptKind, number> = { first: 0, replacement: 0, regrade: 0 };
   readonly #attributions: Record<Attribution, number> = { infrastructure: 0, model: 0, undetermined: 0 };
   #recovered = 0;
+  #abandoned = 0;
   #startedAfterUnblinding = 0;
 
   constructor(setting: AttemptSetting) {
@@ -46,14 +48,17 @@ export class AttemptBook {
       started: this.#started,
       attributions: this.#attributions,
       recovered: this.#recovered,
+      abandoned: this.#abandoned,
       startedAfterUnblinding: this.#startedAfterUnblinding,
     };
   }
 
-  restore({ started, attributions, recovered, startedAfterUnblinding }: AttemptBookSnapshot): void {
+  restore(snapshot: AttemptBookSnapshot): void {
+    const { started, attributions, recovered, abandoned, startedAfterUnblinding } = snapshot;
     Object.assign(this.#started, started);
     Object.assign(this.#attributions, attributions);
     this.#recovered = recovered;
+    this.#abandoned = abandoned;
     this.#startedAfterUnblinding = startedAfterUnblinding;
   }
 
@@ -67,9 +72,14 @@ export class AttemptBook {
     return this.#attributions;
   }
 
-  /** Attempts whose process was found gone. */
+  /** Attempts that did not end by themselves: their process was found gone, or their session gave them up. */
   get recovered(): number {
     return this.#recovered;
+  }
+
+  /** Of those, the ones that their session gave up: on a second stop of the operator, or for a fault. */
+  get abandoned(): number {
+    return this.#abandoned;
   }
 
   /** Attempts started when outcomes could be read already: exploratory, like all that rests on them (P22). */
@@ -109,8 +119,10 @@ export class AttemptBook {
     }
     if (entry.type === 'stage.finished' && entry.result.kind === 'candidate')
       rechecks.generated(entry, slots, context.protocol);
-    if (entry.type === 'attempt.recovered') this.#recovered++;
-    else if (entry.type !== 'attribution.recorded' || entry.by === 'rule') sessions.touch(session, entry);
+    if (entry.type === 'attempt.recovered') {
+      this.#recovered++;
+      if (entry.evidence.reason === 'abandoned') this.#abandoned++;
+    } else if (entry.type !== 'attribution.recorded' || entry.by === 'rule') sessions.touch(session, entry);
     return null;
   }
 

@@ -179,9 +179,14 @@ export class LedgerFold {
     return this.#attempts.attributions;
   }
 
-  /** Attempts whose process was found gone. */
+  /** Attempts whose process was found gone, or that their session gave up. */
   get recovered(): number {
     return this.#attempts.recovered;
+  }
+
+  /** Of the recovered attempts those that their session gave up. */
+  get abandoned(): number {
+    return this.#attempts.abandoned;
   }
 
   get deviations(): readonly Deviation[] {

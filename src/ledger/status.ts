@@ -28,6 +28,8 @@ export interface LedgerStatus {
     readonly replacement: number;
     readonly regrade: number;
     readonly recovered: number;
+    /** Of the recovered ones. */
+    readonly abandoned: number;
   };
   readonly costs: ShownCosts;
   readonly sessions: readonly SessionStatus[];
@@ -111,7 +113,7 @@ async function ledgerStatus(root: string, stored: StoredManifest): Promise<Ledge
       queues: fold.slots.counts(),
       total: fold.slots.total(),
       carried: carriedSlots(fold),
-      attempts: { ...fold.attempts, recovered: fold.recovered },
+      attempts: { ...fold.attempts, recovered: fold.recovered, abandoned: fold.abandoned },
       costs: shownCosts(fold.costs(), fold.outcomesVisible),
       sessions: [...fold.sessions.all()].map(sessionStatus),
       deviations: fold.deviations,

@@ -94,6 +94,8 @@ function incidentOf(entry: Entry): string | null {
       return entry.reason === 'done' || entry.reason === 'run_ended'
         ? null
         : `services stopped: ${entry.reason.replaceAll('_', ' ')}`;
+    case 'attempt.recovered':
+      return entry.evidence.reason === 'abandoned' ? 'attempts given up by a second stop or a fault' : null;
     case 'attribution.recorded':
       if (entry.late) return 'attributions recorded after unblinding, which change nothing';
       return entry.by === 'adjudicator' ? 'attributions by an adjudicator' : null;

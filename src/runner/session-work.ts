@@ -5,9 +5,9 @@ import type { BindingsWatch } from './bindings-watch.js';
 import { Breaker } from './breaker.js';
 import { Coverage } from './coverage.js';
 import type { Journal } from './journal.js';
-import type { Job } from './plan-queue.js';
+import type { Job, PlanQueue } from './plan-queue.js';
 import { StoppedRecheck } from './recheck.js';
-import { type RecoveryResult, recoverAttempts, type TakenOver } from './recovery.js';
+import { type RecoveryResult, type RecoverySetting, recoverAttempts, type TakenOver } from './recovery.js';
 import type { RunOptions } from './run-options.js';
 import type { ServiceKeeper } from './service-keeper.js';
 import type { SessionCheckpoints } from './session-checkpoints.js';
@@ -92,22 +92,14 @@ export class SessionWork {
     const { protocol } = book.context;
     const tasks = book.tasks.tasks;
     const journal = this.#setting.journal;
-    const recovery = await recoverAttempts({
-      journal,
-      adapter,
-      protocol,
-      tasks,
-      session,
-      own,
-      active: this.#setting.active,
-    });
-    this.#noteRecovery(recovery);
+    const { active } = this.#setting;
+    const setting = { journal, adapter, protocol, tasks, session, own, active };
+    let recovery = await this.#recover(setting);
     if (workshop.kind === 'openai') this.#keeper = this.#services(workshop, watch);
     if (this.#setting.options.recheck !== undefined) {
       await this.#recheckStopped(workshop, this.#setting.options.recheck);
       return;
     }
-    const queue = sessionQueue(book, workshop, this.#setting.options);
     await this.#startProgress();
     const driver = new SlotDriver({
       journal,
@@ -125,12 +117,19 @@ export class SessionWork {
       idle: () => this.#idle(),
     });
     this.#driver = driver;
-    await this.#takeOver(driver, recovery.takenOver);
-    for (
-      let at = queue.nextStation();
-      at !== null && !this.#setting.stop.requested;
-      at = queue.nextStation()
-    ) {
+    do {
+      await this.#takeOver(driver, recovery.takenOver);
+      await this.#drain(sessionQueue(book, workshop, this.#setting.options), driver);
+      if (this.#setting.stop.requested || this.#setting.options.limit !== null) break;
+      // Another process may have died meanwhile.
+      recovery = await this.#recover(setting);
+    } while (recovery.recovered > 0);
+  }
+
+  /** Works on everything that a queue holds, from station to station. */
+  async #drain(queue: PlanQueue, driver: SlotDriver): Promise<void> {
+    const { stop, options } = this.#setting;
+    for (let at = queue.nextStation(); at !== null && !stop.requested; at = queue.nextStation()) {
       if (this.#keeper !== null && !(await this.#keeper.use(at))) break;
       await this.#pool(
         () => queue.take(at ?? ANYWHERE),
@@ -141,8 +140,8 @@ export class SessionWork {
         },
       );
     }
-    if (queue.limited || this.#setting.options.limit === 0)
-      this.#setting.stop.request({ reason: 'limit', detail: null, error: null }, null);
+    if (queue.limited || options.limit === 0)
+      stop.request({ reason: 'limit', detail: null, error: null }, null);
   }
 
   /** Nothing is said of how many there are: that some were stopped is an outcome (law 8). */
@@ -245,9 +244,11 @@ export class SessionWork {
     if (this.#setting.stop.requested) this.#setting.announcer.hideProgress();
   }
 
-  #noteRecovery({ recovered }: RecoveryResult): void {
-    this.#recovered = recovered;
-    if (recovered > 0)
-      this.#setting.announcer.say(`${recovered} attempts of a process that is gone were taken over`);
+  async #recover(setting: RecoverySetting): Promise<RecoveryResult> {
+    const recovery = await recoverAttempts(setting);
+    this.#recovered += recovery.recovered;
+    if (recovery.recovered > 0)
+      this.#setting.announcer.say(`${recovery.recovered} attempts of a process that is gone were taken over`);
+    return recovery;
   }
 }

@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { audit } from '../../src/audit/audit.js';
 import type { DraftOf } from '../../src/ledger/entries/entry.js';
 import { toObject } from '../../src/ledger/objects.js';
 import { writeStageRecord } from '../../src/runner/adapters/stage-record.js';
@@ -104,6 +105,29 @@ test('kill -9 in mid-run: the service ends too, and the next run takes over what
   expect(await plan.findings()).toEqual([]);
 });
 
+test('a run that comes to its end takes over what another one left that died meanwhile', async () => {
+  const plan = await childTrial({
+    prompts: { a: 'slow a', ...later(12) },
+    limits: 'request_s: 60, queue_wait_s: 1, response_bytes: 1000000',
+  });
+  const first = start(plan, '--workers', '1', '--only', 'task=a');
+  await until(() => plan.requests().length === 1);
+  const second = start(plan, '--workers', '1');
+  await until(() => plan.requests().length >= 4);
+  first.process.kill('SIGKILL');
+  expect((await first.ended).code).toBeNull();
+  // Its turn comes again when the rest of the plan is done; the answer is as slow as the first time.
+  await until(() => second.stderr().includes('1 attempts of a process that is gone were taken over'));
+  expect((await plan.of('attempt.recovered')).map(({ evidence }) => evidence.reason)).toEqual([
+    'process_gone',
+  ]);
+  await until(async () => (await story(plan, 'a')).includes('started replacement'));
+  second.process.kill('SIGINT');
+  second.process.kill('SIGINT');
+  expect((await second.ended).code).toBe(5);
+  expect(await plan.findings()).toEqual([]);
+});
+
 test('Ctrl-C: in-flight attempts end, the service stops, exit 5; the next run goes on', async () => {
   const plan = await childTrial({ prompts: later(24) });
   const first = start(plan, '--workers', '4');
@@ -178,6 +202,9 @@ test('a second signal abandons what is in flight at once, and the book says whos
     'finished failure',
     'unresolved limit_reached',
   ]);
+  // A reader of the audit and of the report learns whose act it was.
+  const { remarks } = await audit(plan.root, plan.stored.file);
+  expect(remarks.join('\n')).toContain('2 attempts were given up by their own session');
   expect(await plan.findings()).toEqual([]);
 });
 
