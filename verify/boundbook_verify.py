@@ -701,7 +701,7 @@ CAUSES = (
     "body_no_choice", "body_malformed", "body_too_large", "spawn_failed", "exit_status", "killed_by_signal",
     "candidate_missing", "report_missing", "report_invalid", "process_gone", "grader_fault", "storage_fault",
     "stream_cut", "model_differs", "settings_differ", "idle_limit",
-    "trial_exception", "trial_mismatch", "trial_unreadable",
+    "trial_exception", "trial_mismatch", "trial_unreadable", "room_damaged",
 )  # fmt: skip
 HOST_EVENTS = ("boot_changed",)
 ATTRIBUTIONS = ("infrastructure", "model", "undetermined")

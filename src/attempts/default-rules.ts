@@ -49,6 +49,7 @@ export const DEFAULT_RULES: readonly AttributionRule[] = [
   named('killed', { cause: 'killed_by_signal' }),
   named('exit-status', { cause: 'exit_status' }),
   named('nothing-made', { cause: ['candidate_missing', 'report_missing'] }),
+  named('room-damaged', { cause: 'room_damaged' }),
   named('report-invalid', { cause: 'report_invalid' }),
   named('grader', { cause: 'grader_fault' }),
   named('trial-exception', { cause: 'trial_exception' }),

@@ -22,6 +22,7 @@ const CHOSEN: Readonly<Record<string, ReadonlySet<string> | 'any'>> = {
     'report_invalid',
     'trial_exception',
     'trial_unreadable',
+    'room_damaged',
   ]),
   phase: new Set(['running', 'collect']),
 };

@@ -66,6 +66,7 @@ export class GradeBench {
     this.#command = new CommandStage({
       stage: 'grade',
       command: grader.grade,
+      artifacts: [],
       graceS: grader.grace_s,
       sources: sources.paths,
       workFolder: this.#home,
@@ -106,7 +107,7 @@ export class GradeBench {
     const { grader, sources } = this.#setting;
     const attempt = this.#attemptOf(slot);
     const graded = { attempt, task, grader, schema: sources.schema?.check ?? null };
-    const end = await this.#stage.grade(graded, candidate, true, cut);
+    const end = await this.#stage.grade(graded, candidate, 'new', cut);
     if (end.kind === 'abandoned') return null;
     const { draft, objects } = gradeRecord({ attempt, slot }, digestOf(candidate), end);
     const { result, finish_reason, seconds } = draft;

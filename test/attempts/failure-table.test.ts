@@ -38,6 +38,8 @@ describe('the shipped rules', () => {
     ['generate-shut-down', 'undetermined', 'killed', 'unresolved'],
     ['generate-time-limit', 'undetermined', 'time-limit', 'unresolved'],
     ['no-candidate', 'undetermined', 'nothing-made', 'unresolved'],
+    // P13: who broke its own environment has no second try.
+    ['room-damaged', 'undetermined', 'room-damaged', 'unresolved'],
     // P14: these names alone do not settle who is at fault.
     ['RewardFileNotFoundError', 'undetermined', 'reward-file-missing', 'unresolved'],
     ['VerifierTimeoutError', 'undetermined', 'verifier-timeout', 'unresolved'],

@@ -1,14 +1,17 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { canonicalBytes } from '../../src/core/canonical-json.js';
 import { digestOf } from '../../src/core/digest.js';
+import type { JsonValue } from '../../src/core/json.js';
 import { ObjectFolder } from '../../src/ledger/objects.js';
 import type { Condition } from '../../src/protocol/schema/conditions.js';
 import type { RunningAttempt, Work } from '../../src/runner/adapters/adapter.js';
 import { CommandAdapter } from '../../src/runner/adapters/command.js';
 import { generateRecord, gradeRecord } from '../../src/runner/drafts.js';
+import { bootId } from '../../src/runner/process-identity.js';
 import { temporaryFolder } from './fixture.js';
+import { namesIn } from './rooms.js';
 
 /**
  * How a crash inside a stage is told from one between the stages: an adapter does a part of an attempt, and another one, which
@@ -86,7 +89,7 @@ test('a crash while the candidate is made leaves nothing to adopt, whatever lies
 
 test('a crash between the stages leaves a candidate; what it planted for the grader is not there any more', async () => {
   const { home, adapter, end, recover } = await generated('forges');
-  expect(readdirSync(home).sort()).toEqual(['generate', 'generate.input']);
+  expect(namesIn(home)).toEqual(['generate-*', 'generate.began']);
   await adapter.mark(ATTEMPT, generateRecord(NAMES, end));
   expect((await recover('generate'))?.draft.result.kind).toBe('candidate');
   expect(await recover('grade')).toBeNull();
@@ -96,25 +99,52 @@ test('a report that was there before grading began is stale and never read, afte
   const { home, adapter, end, recover } = await generated('good one');
   await adapter.mark(ATTEMPT, generateRecord(NAMES, end));
   const report = { task: 't', candidate: digestOf(end.bytes), tests: {}, reward: 1 };
-  mkdirSync(join(home, 'grade'));
-  writeFileSync(join(home, 'grade/report.json'), JSON.stringify(report));
+  const room = `grade-${'0'.repeat(16)}`;
+  mkdirSync(join(home, room, 'output'), { recursive: true });
+  writeFileSync(join(home, room, 'output/report.json'), JSON.stringify(report));
   expect(await recover('grade')).toBeNull();
-  // The same report counts once grading of this candidate has begun.
-  writeFileSync(join(home, 'grade.began'), canonicalBytes({ attempt: ATTEMPT, candidate: report.candidate }));
+  const begin = (more: Record<string, JsonValue>) => {
+    const folders = [room, join(room, 'output')].map((name) => {
+      const { dev, ino } = statSync(join(home, name));
+      return `${dev}:${ino}`;
+    });
+    const { candidate } = report;
+    const began = { attempt: ATTEMPT, candidate, boot_id: bootId(), room, folders, ...more };
+    writeFileSync(join(home, 'grade.began'), canonicalBytes(began));
+  };
+  // The same report counts once grading of this candidate has begun there.
+  begin({});
   expect((await recover('grade'))?.draft.result).toMatchObject({ kind: 'report', value: 1 });
-  writeFileSync(
-    join(home, 'grade.began'),
-    canonicalBytes({ attempt: ATTEMPT, candidate: `sha256:${'0'.repeat(64)}` }),
-  );
+  for (const more of [
+    { candidate: `sha256:${'0'.repeat(64)}` },
+    { attempt: 'c'.repeat(32) },
+    { folders: ['1:1', '1:1'] },
+    { room: '../grade' },
+  ]) {
+    begin(more);
+    expect(await recover('grade'), JSON.stringify(more)).toBeNull();
+  }
+  // What tells folders apart does not outlive a boot.
+  begin({ boot_id: 'another', folders: ['1:1', '1:1'] });
+  expect((await recover('grade'))?.draft.result.kind).toBe('report');
+  rmSync(join(home, room), { recursive: true });
+  symlinkSync(outside(report), join(home, room));
   expect(await recover('grade')).toBeNull();
 });
+
+function outside(report: JsonValue): string {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, 'output'));
+  writeFileSync(join(folder, 'output/report.json'), JSON.stringify(report));
+  return folder;
+}
 
 test('a crash while grading ran is told by its mark; after its end the end is adopted', async () => {
   const { home, adapter, running, end, recover } = await generated('good zero');
   await adapter.mark(ATTEMPT, generateRecord(NAMES, end));
   const graded = await adapter.grade(running, end.bytes, NEVER);
-  const began = canonicalBytes({ attempt: ATTEMPT, candidate: digestOf(end.bytes) });
-  expect(readFileSync(join(home, 'grade.began'))).toEqual(began);
+  const began = JSON.parse(readFileSync(join(home, 'grade.began'), 'utf8'));
+  expect(began).toMatchObject({ attempt: ATTEMPT, candidate: digestOf(end.bytes) });
   // The report is whole, its process was not seen to end.
   const unseen = await recover('grade');
   expect(unseen?.draft).toMatchObject({
@@ -138,5 +168,23 @@ test('what an earlier candidate left in the folder of a later attempt is removed
     writeFileSync(join(home, name), 'planted');
   }
   expect((await adapter.generate(running, NEVER)).kind).toBe('candidate');
-  expect(readdirSync(home).sort()).toEqual(['generate', 'generate.input']);
+  expect(namesIn(home)).toEqual(['generate-*', 'generate.began']);
+});
+
+test('a room that was destroyed before the runner died is told from one that was never made', async () => {
+  const folder = temporaryFolder();
+  const adapter = adapterIn(folder);
+  const running = attemptOf('removes-room', adapter);
+  const lost = { attempt: ATTEMPT, work: running.work, candidate: null, takenOver: null };
+  expect(await adapterIn(folder).recover('generate', lost)).toBeNull();
+  expect(await adapter.generate(running, NEVER)).toMatchObject({ kind: 'failure' });
+  const record = await adapterIn(folder).recover('generate', lost);
+  expect(record?.draft).toMatchObject({
+    finish_reason: null,
+    result: { kind: 'failure', signals: { phase: 'collect', cause: 'room_damaged', exit_status: null } },
+  });
+  const path = join(folder, ATTEMPT, 'generate.began');
+  const began = JSON.parse(readFileSync(path, 'utf8')) as Record<string, JsonValue>;
+  writeFileSync(path, canonicalBytes({ ...began, boot_id: 'another' }));
+  expect(await adapterIn(folder).recover('generate', lost)).toBeNull();
 });

@@ -3,11 +3,14 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   appendFileSync,
+  chmodSync,
   existsSync,
   linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -141,6 +144,70 @@ const MODES = {
     writeFileSync(join(home, 'grade.began'), JSON.stringify({ attempt: request.attempt, candidate }));
   },
 };
+
+const room = join(output, '..');
+const home = join(room, '..');
+const exchange = (path, make) => {
+  good();
+  renameSync(path, `${path}.moved`);
+  make();
+};
+/** A folder with an answer that is not this attempt's, below as many folders as it is asked for. */
+const outside = (...below) => {
+  const folder = join(home, '../../outside', ...below);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'answer.txt'), 'of somebody else');
+  return join(home, '../../outside');
+};
+// What a candidate can do to the folders that it was given.
+Object.assign(MODES, {
+  'removes-output': () => rmSync(output, { recursive: true }),
+  'removes-room': () => rmSync(room, { recursive: true }),
+  'removes-home': () => rmSync(home, { recursive: true }),
+  'removes-home-and-dies': () => {
+    rmSync(home, { recursive: true });
+    process.kill(process.pid, 'SIGKILL');
+  },
+  'removes-home-and-talks': () => {
+    rmSync(home, { recursive: true });
+    process.stdout.write(Buffer.alloc(90_000, 0x61));
+  },
+  'removes-room-and-hangs': () => {
+    rmSync(room, { recursive: true });
+    setInterval(() => undefined, 1000);
+  },
+  'makes-output-anew': () => {
+    rmSync(output, { recursive: true });
+    mkdirSync(output);
+    good();
+  },
+  'output-is-a-file': () => exchange(output, () => writeFileSync(output, '')),
+  'output-is-a-link': () => exchange(output, () => symlinkSync(outside(), output)),
+  'room-is-a-link': () => exchange(room, () => symlinkSync(outside('output'), room)),
+  'home-is-a-link': () => exchange(home, () => symlinkSync(outside('x', 'output'), home)),
+  'home-is-a-file': () => exchange(home, () => writeFileSync(home, '')),
+  'locks-output': () => {
+    good();
+    chmodSync(output, 0);
+  },
+  'locks-home': () => {
+    good();
+    chmodSync(home, 0);
+  },
+  // Names that the runner will want, filled with what cannot be removed by its path.
+  fills: () => {
+    good();
+    for (const name of ['generate.ended', 'grade.began', 'grade.ended']) {
+      const top = join(home, name);
+      mkdirSync(top);
+      process.chdir(top);
+      for (let i = 0; i < 60; i++) {
+        mkdirSync('d'.repeat(200));
+        process.chdir('d'.repeat(200));
+      }
+    }
+  },
+});
 
 function contain() {
   const [container, folder] = process.argv.slice(4);

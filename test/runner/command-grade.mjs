@@ -1,6 +1,6 @@
 // A grade command that misbehaves on demand: the second word of the prompt says how.
 import { createHash } from 'node:crypto';
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const [requestFile, candidateFile, output] = process.argv.slice(2);
@@ -42,6 +42,7 @@ const MODES = {
     write(base);
     setInterval(() => undefined, 1000);
   },
+  'removes-room': () => rmSync(join(output, '..'), { recursive: true }),
   hangs: () => setInterval(() => undefined, 1000),
 };
 MODES[mode]?.();

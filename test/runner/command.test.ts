@@ -5,6 +5,7 @@ import { openBook } from '../../src/ledger/book.js';
 import type { Entry } from '../../src/ledger/entries/entry.js';
 import { COMMAND_PLAN, COMMAND_RUNNER } from './command-plan.js';
 import { type PlanSetting, type Trial, temporaryFolder, trial } from './fixture.js';
+import { outputOf } from './rooms.js';
 import { settled, story, undetermined } from './story.js';
 
 function setting(prompts: Record<string, string>, more: Partial<PlanSetting> = {}): PlanSetting {
@@ -99,7 +100,7 @@ function attemptOf(entries: readonly Entry[], task: string): string {
 
 test('commands run in a folder of their attempt, with the verified weights and an allowed environment only', () => {
   const [first] = calls('calls');
-  expect(first?.cwd).toMatch(new RegExp(`^${plan.ledger}/work/[0-9a-f]{32}/generate$`));
+  expect(first?.cwd).toMatch(new RegExp(`^${plan.ledger}/work/[0-9a-f]{32}/generate-[0-9a-f]{16}/output$`));
   expect(first?.weights).toBe(join(plan.root, 'models/M-42'));
   expect(first?.env).toEqual(['BOUNDBOOK_MARK', 'BOUNDBOOK_TEST_VARIABLE', 'HOME', 'PATH']);
 });
@@ -129,7 +130,8 @@ test('output beyond the cap is read and dropped', async () => {
 });
 
 test('a process that left its group is gone, and never writes again (F-115)', async () => {
-  const output = join(plan.ledger, 'work', attemptOf(await plan.entries(), 'orphan-one'), 'generate');
+  const home = join(plan.ledger, 'work', attemptOf(await plan.entries(), 'orphan-one'));
+  const output = outputOf(home, 'generate');
   const pid = readFileSync(join(output, 'orphan.pid'), 'utf8');
   expect(existsSync(`/proc/${pid}`)).toBe(false);
   expect(existsSync(join(output, 'late'))).toBe(false);

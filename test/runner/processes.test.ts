@@ -11,6 +11,7 @@ import { markedProcesses } from '../../src/runner/process-tree.js';
 import { compiledSources } from '../ledger/compiled.js';
 import { COMMAND_PLAN } from './command-plan.js';
 import { type PlanSetting, productAt, type Trial, temporaryFolder, trial } from './fixture.js';
+import { outputOf } from './rooms.js';
 import { story } from './story.js';
 
 let compiled: ReturnType<typeof compiledSources>;
@@ -333,7 +334,7 @@ describe('commands', () => {
       if (key.task === 'a') continue;
       const report = { task: key.task, candidate: `sha256:${'0'.repeat(64)}`, tests: {}, reward: 1 };
       const text = JSON.stringify(report).slice(0, key.task === 'b' ? 50 : undefined);
-      writeFileSync(join(plan.ledger, 'work', attempt, 'grade/report.json'), text);
+      writeFileSync(join(outputOf(join(plan.ledger, 'work', attempt), 'grade'), 'report.json'), text);
     }
     expect((await start(plan).ended).code).toBe(0);
     expect(await story(plan, 'a')).toEqual([
@@ -364,7 +365,7 @@ describe('commands', () => {
   function grading(plan: Trial): number {
     const folder = join(plan.ledger, 'work');
     if (!existsSync(folder)) return 0;
-    const found = spawnSync('find', [folder, '-name', 'grade.input', '-not', '-empty'], { encoding: 'utf8' });
+    const found = spawnSync('find', [folder, '-name', 'grade.began'], { encoding: 'utf8' });
     return found.stdout.split('\n').filter((line) => line !== '').length;
   }
 

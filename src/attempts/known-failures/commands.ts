@@ -50,6 +50,12 @@ export const COMMAND_FAILURES: readonly KnownFailure[] = [
     cause: 'candidate_missing',
     exit_status: 0,
   }),
+  failure('room-damaged', 'generate: it destroyed its own folder', COMMANDS, {
+    ...generate,
+    phase: 'collect',
+    cause: 'room_damaged',
+    exit_status: 0,
+  }),
   failure('RewardFileNotFoundError', 'grade: RewardFileNotFoundError', COMMANDS, {
     ...grade,
     ...exited,

@@ -42,6 +42,7 @@ export const CAUSES = [
   'trial_exception',
   'trial_mismatch',
   'trial_unreadable',
+  'room_damaged',
 ] as const;
 
 /** What befell the host of an attempt. */

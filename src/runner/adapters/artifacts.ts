@@ -4,7 +4,7 @@ import { MAX_INLINE_BYTES } from '../../ledger/schema.js';
 import type { Artifact } from '../../protocol/schema/command-runner.js';
 import type { Evidence } from './adapter.js';
 import type { ArtifactWord } from './capture.js';
-import { collectFile, openInside } from './collect.js';
+import { collectFile, type Folder, openInside } from './collect.js';
 import { blocksOf } from './spool.js';
 
 export interface CollectedArtifacts {
@@ -20,7 +20,7 @@ export interface CollectedArtifacts {
  * @throws {BoundbookError} DISK_FULL or FILE_UNWRITABLE when one cannot be kept.
  */
 export async function collectArtifacts(
-  folder: string,
+  folder: Folder,
   artifacts: readonly Artifact[],
   store: ObjectFolder,
 ): Promise<CollectedArtifacts> {
@@ -34,8 +34,14 @@ export async function collectArtifacts(
   return { objects, words };
 }
 
+/** The same where the folder itself was damaged: none is kept. */
+export function refusedArtifacts(artifacts: readonly Artifact[], reason: string): CollectedArtifacts {
+  const words = artifacts.map(({ name }) => [name, { found: 'refused', reason }] as const);
+  return { objects: {}, words: Object.fromEntries(words) };
+}
+
 async function collect(
-  folder: string,
+  folder: Folder,
   file: string,
   maxBytes: number,
   store: ObjectFolder,

@@ -44,19 +44,26 @@ const captureSchema = z
 export type Capture = z.infer<typeof captureSchema>;
 export type ArtifactWord = NonNullable<Capture['artifacts']>[string];
 
-/** Null when there is nothing to say. */
-export function captureOf(exit: StageExit, words: Readonly<Record<string, ArtifactWord>>): Buffer | null {
-  const streams: Capture['streams'] = {};
-  for (const name of ['stdout', 'stderr'] as const) {
-    const { seen, kept } = exit[name];
-    if (seen > kept) streams[name] = { seen, kept };
-  }
+type Ended = Pick<StageExit, 'stdout' | 'stderr' | 'stopFailure'>;
+
+/** Null when there is nothing to say. @param exit null for a command that was not run */
+export function captureOf(exit: Ended | null, words: Readonly<Record<string, ArtifactWord>>): Buffer | null {
+  const streams = exit === null ? {} : cutStreams(exit);
   const capture: Capture = {
     ...(Object.keys(streams).length === 0 ? {} : { streams }),
     ...(Object.keys(words).length === 0 ? {} : { artifacts: { ...words } }),
-    ...(exit.stopFailure === null ? {} : { stop: { ...exit.stopFailure } }),
+    ...(exit === null || exit.stopFailure === null ? {} : { stop: { ...exit.stopFailure } }),
   };
   return Object.keys(capture).length === 0 ? null : canonicalBytes(capture);
+}
+
+function cutStreams(exit: Ended): NonNullable<Capture['streams']> {
+  const streams: Capture['streams'] = {};
+  for (const name of ['stdout', 'stderr'] as const) {
+    const { seen, kept, lost } = exit[name];
+    if (seen > kept && lost === null) streams[name] = { seen, kept };
+  }
+  return streams;
 }
 
 /** Null when the bytes are not the canonical JSON of a capture. */

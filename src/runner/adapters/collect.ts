@@ -1,6 +1,8 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { systemCode } from '../../core/errors.js';
+
+/** A folder by its path, which must be no link itself, or one that is open. */
+export type Folder = string | number;
 
 export type Collected =
   | {
@@ -14,13 +16,18 @@ export type Collected =
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'too_large'; readonly size: number };
 
+type Refusal = Exclude<Collected, { kind: 'file' }>;
+
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const FOLDER = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_DIRECTORY;
+
 /**
  * Reads a file that a hostile process left inside a folder: a regular file of its own, reached without any link
  * (DESIGN §13). Call it only when the process and its offspring are gone.
  *
  * @param name relative path of plain components, as the protocol declares it
  */
-export function collectFile(folder: string, name: string, maxBytes: number): Collected {
+export function collectFile(folder: Folder, name: string, maxBytes: number): Collected {
   const opened = openInside(folder, name, maxBytes);
   if (opened.kind !== 'open') return opened;
   try {
@@ -32,7 +39,7 @@ export function collectFile(folder: string, name: string, maxBytes: number): Col
 
 /** The last bytes of such a file, and how many it has; null unless it is one. */
 export function collectEnd(
-  folder: string,
+  folder: Folder,
   name: string,
   maxBytes: number,
 ): { readonly bytes: Buffer; readonly size: number } | null {
@@ -49,24 +56,54 @@ export function collectEnd(
 
 /** The same without reading; the caller closes the file. */
 export function openInside(
-  folder: string,
+  folder: Folder,
   name: string,
   maxBytes: number,
-):
-  | Exclude<Collected, { kind: 'file' }>
-  | { readonly kind: 'open'; readonly file: number; readonly size: number } {
+): Refusal | { readonly kind: 'open'; readonly file: number; readonly size: number } {
   const components = name.split('/');
-  for (let i = 1; i < components.length; i++) {
-    const stat = lstatSync(join(folder, ...components.slice(0, i)), { throwIfNoEntry: false });
-    if (stat === undefined) return { kind: 'absent' };
-    if (!stat.isDirectory()) return { kind: 'refused', reason: `${components[i - 1]} is no folder` };
-  }
-  let file: number;
+  const last = components.pop() ?? '';
+  const within = openFolders(folder, components);
+  if (typeof within !== 'number') return within;
   try {
-    file = openSync(
-      join(folder, ...components),
-      constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
-    );
+    return openFile(within, last, name, maxBytes);
+  } finally {
+    if (within !== folder) closeSync(within);
+  }
+}
+
+/** Goes down from folder to folder, each opened in the one before, so that no link is followed and none can slip in. */
+function openFolders(folder: Folder, names: readonly string[]): number | Refusal {
+  const steps = typeof folder === 'number' ? names : [folder, ...names];
+  let at = typeof folder === 'number' ? folder : null;
+  for (const step of steps) {
+    const above = at;
+    try {
+      at = openSync(above === null ? step : `/proc/self/fd/${above}/${step}`, FOLDER);
+    } catch (error) {
+      const code = systemCode(error);
+      if (code === 'ENOENT') return { kind: 'absent' };
+      const what = above === null ? 'the folder' : step;
+      const isOther = code === 'ENOTDIR' || code === 'ELOOP';
+      return {
+        kind: 'refused',
+        reason: `${what} ${isOther ? 'is no folder' : `cannot be opened (${code})`}`,
+      };
+    } finally {
+      if (above !== null && above !== folder) closeSync(above);
+    }
+  }
+  return at ?? -1;
+}
+
+function openFile(
+  folder: number,
+  file: string,
+  name: string,
+  maxBytes: number,
+): Refusal | { readonly kind: 'open'; readonly file: number; readonly size: number } {
+  let opened: number;
+  try {
+    opened = openSync(`/proc/self/fd/${folder}/${file}`, READ);
   } catch (error) {
     const code = systemCode(error);
     if (code === 'ENOENT') return { kind: 'absent' };
@@ -75,14 +112,14 @@ export function openInside(
       reason: code === 'ELOOP' ? `${name} is a link` : `${name} cannot be opened (${code})`,
     };
   }
-  const stat = fstatSync(file);
+  const stat = fstatSync(opened);
   const refusal = refusalOf(stat, name, maxBytes);
-  if (refusal === null) return { kind: 'open', file, size: stat.size };
-  closeSync(file);
+  if (refusal === null) return { kind: 'open', file: opened, size: stat.size };
+  closeSync(opened);
   return refusal;
 }
 
-function refusalOf(stat: Stats, name: string, maxBytes: number): Exclude<Collected, { kind: 'file' }> | null {
+function refusalOf(stat: Stats, name: string, maxBytes: number): Refusal | null {
   if (!stat.isFile()) return { kind: 'refused', reason: `${name} is not a regular file` };
   if (stat.nlink !== 1) return { kind: 'refused', reason: `${name} has a second name (hard link)` };
   return stat.size > maxBytes ? { kind: 'too_large', size: stat.size } : null;

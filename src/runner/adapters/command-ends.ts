@@ -36,6 +36,11 @@ export function exitSignals(exit: StageExit): Observed | null {
   return null;
 }
 
+/** Why output of a stage could not be kept although the disk is well; null when it was. */
+export function lostOutput({ stdout, stderr }: StageExit): string | null {
+  return stdout.lost ?? stderr.lost;
+}
+
 /** What was seen of memory, for every failure of a stage that was watched. */
 export function memorySignals({ oomKill }: StageExit): Pick<FailureSignals, 'oom_kill'> {
   return oomKill === null ? {} : { oom_kill: oomKill };

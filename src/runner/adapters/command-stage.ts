@@ -2,18 +2,24 @@ import { join } from 'node:path';
 import { canonicalBytes } from '../../core/canonical-json.js';
 import { digestOf } from '../../core/digest.js';
 import type { JsonObject } from '../../core/json.js';
-import type { CommandRunner } from '../../protocol/schema/command-runner.js';
+import type { Artifact, CommandRunner } from '../../protocol/schema/command-runner.js';
 import type { Stage } from '../../protocol/schema/signals.js';
 import { fillArgv, type SourcePaths } from '../argv.js';
 import type { Cgroups } from '../cgroup.js';
 import type { Watchdog } from '../watchdog.js';
-import type { AttemptRooms } from './attempt-rooms.js';
+import { type Abandoned, secondsSince } from './adapter.js';
+import type { AttemptRooms, StageBegins } from './attempt-rooms.js';
+import { lostOutput } from './command-ends.js';
+import { type DamagedEnd, damagedEnd, type RanStage } from './stage-end.js';
 import { runStage, type StageExit } from './stage-process.js';
+import { StageRoom } from './stage-room.js';
 import { runStop, type StopFailure } from './stop-command.js';
 
 export interface CommandStageSetting {
   readonly stage: Stage;
   readonly command: CommandRunner[Stage];
+  /** Files that the command is asked for beside what the stage is for. */
+  readonly artifacts: readonly Artifact[];
   /** Seconds between SIGTERM and SIGKILL, and for a stop command. */
   readonly graceS: number;
   readonly sources: SourcePaths;
@@ -33,11 +39,10 @@ export interface StageInput {
   readonly request: Buffer;
   /** What is to be graded; null while a candidate is made. */
   readonly candidate: Buffer | null;
-  /** Nothing of this attempt is durable yet. */
-  readonly isNew: boolean;
+  readonly begins: StageBegins;
 }
 
-/** Runs the declared command of one stage, each time in empty folders of its attempt. */
+/** Runs the declared command of one stage, each time in a new room of its attempt. */
 export class CommandStage {
   readonly #setting: CommandStageSetting;
 
@@ -45,24 +50,49 @@ export class CommandStage {
     this.#setting = setting;
   }
 
-  /** @returns null when it was stopped from outside */
-  async run(input: StageInput, signal: AbortSignal): Promise<StageExit | null> {
-    const { stage, command, graceS, sources, rooms, cgroups, watchdog } = this.#setting;
-    const { attempt, task, request, candidate } = input;
-    const output = rooms.output(attempt, stage);
-    const folder = rooms.input(attempt, stage);
-    await rooms.prepare(attempt, stage, {
-      'request.json': request,
-      'task.json': canonicalBytes(task),
-      ...(candidate === null ? {} : { candidate }),
+  /**
+   * @param endOf tells what came of the stage, before its room is closed
+   * @throws {BoundbookError} DISK_FULL or FILE_UNWRITABLE for a fault of the host
+   */
+  async run<T>(
+    { attempt, task, request, candidate, begins }: StageInput,
+    signal: AbortSignal,
+    endOf: (ran: RanStage) => Promise<T>,
+  ): Promise<T | Abandoned | DamagedEnd> {
+    const { stage, artifacts, rooms } = this.#setting;
+    const start = performance.now();
+    const room = await rooms.open({
+      attempt,
+      stage,
+      inputs: {
+        'request.json': request,
+        'task.json': canonicalBytes(task),
+        ...(candidate === null ? {} : { candidate }),
+      },
+      candidate: candidate === null ? null : digestOf(candidate),
+      begins,
     });
-    if (candidate !== null) await rooms.markGrading(attempt, digestOf(candidate), input.isNew);
+    if (!(room instanceof StageRoom)) return damagedEnd(stage, room.damage, artifacts, secondsSince(start));
+    try {
+      const exit = await this.#runIn(room, attempt, signal);
+      if (exit === null) return { kind: 'abandoned' };
+      const damage = await rooms.leave(attempt, stage, room);
+      return await endOf({ exit, room, seconds: secondsSince(start), damage: damage ?? lostOutput(exit) });
+    } finally {
+      room.close();
+    }
+  }
+
+  /** @returns null when it was stopped from outside */
+  #runIn({ input, output }: StageRoom, attempt: string, signal: AbortSignal): Promise<StageExit | null> {
+    const { stage, command, graceS, sources, rooms, cgroups, watchdog } = this.#setting;
+    const container = containerName(attempt, stage);
     const paths = {
-      request: join(folder, 'request.json'),
-      task: join(folder, 'task.json'),
-      candidate: candidate === null ? undefined : join(folder, 'candidate'),
+      request: join(input, 'request.json'),
+      task: join(input, 'task.json'),
+      candidate: stage === 'generate' ? undefined : join(input, 'candidate'),
       output,
-      container: containerName(attempt, stage),
+      container,
     };
     return runStage(
       {
@@ -76,7 +106,7 @@ export class CommandStage {
         outputBytes: command.output_bytes,
         spoolFolder: rooms.home(attempt),
         stop: this.#stopOf(attempt),
-        cgroup: cgroups?.make(containerName(attempt, stage)) ?? null,
+        cgroup: cgroups?.make(container) ?? null,
         watchdog,
       },
       signal,

@@ -1,4 +1,3 @@
-import { failureSignals } from '../../attempts/signals.js';
 import { canonicalBytes } from '../../core/canonical-json.js';
 import { BoundbookError } from '../../core/errors.js';
 import { isAnswerGrader } from '../../grading/answer.js';
@@ -9,19 +8,18 @@ import { STAGES, type Stage } from '../../protocol/schema/signals.js';
 import { slotTuple } from '../../slots/slot.js';
 import type { SourcePaths } from '../argv.js';
 import type { Cgroups } from '../cgroup.js';
-import { gradeRecord } from '../drafts.js';
+import { generateRecord, gradeRecord } from '../drafts.js';
 import { renderPrompt } from '../prompt.js';
 import type { Watchdog } from '../watchdog.js';
 import type { Adapter, GenerateEnd, GradeEnd, LostAttempt, RunningAttempt, Work } from './adapter.js';
-import { NOTHING_MORE, secondsSince } from './adapter.js';
+import { NOTHING_MORE } from './adapter.js';
 import { gradeText } from './answer-grading.js';
-import { collectArtifacts } from './artifacts.js';
+import { collectArtifacts, refusedArtifacts } from './artifacts.js';
 import { AttemptRooms } from './attempt-rooms.js';
-import { CAPTURE, captureOf } from './capture.js';
 import { collectFile } from './collect.js';
-import { endOfStage, exitSignals, memorySignals } from './command-ends.js';
 import { CommandStage } from './command-stage.js';
-import { type Graded, GradeStage, missingText, type ReportGrader } from './grade-stage.js';
+import { type Graded, GradeStage, type ReportGrader } from './grade-stage.js';
+import { damagedEnd, damageSignals, leftBy, missingSignals, missingText } from './stage-end.js';
 import type { StageRecord } from './stage-record.js';
 
 export interface CommandSetting {
@@ -74,36 +72,26 @@ export class CommandAdapter implements Adapter {
     });
   }
 
-  async generate(attempt: RunningAttempt, signal: AbortSignal): Promise<GenerateEnd> {
+  generate(attempt: RunningAttempt, signal: AbortSignal): Promise<GenerateEnd> {
     const { runner, objects } = this.#setting;
-    const id = attempt.attempt;
-    const start = performance.now();
+    const { artifacts = [], candidate } = runner;
     const request = attempt.request ?? Buffer.alloc(0);
-    const input = { attempt: id, task: taskOf(attempt.work), request, candidate: null, isNew: true };
-    const exit = await this.#stage('generate').run(input, signal);
-    if (exit === null) return { kind: 'abandoned' };
-    await this.#rooms.clearBeside(id);
-    const folder = this.#rooms.output(id, 'generate');
-    const artifacts = await collectArtifacts(folder, runner.artifacts ?? [], objects);
-    const end = await endOfStage(exit, secondsSince(start), objects);
-    const capture = captureOf(exit, artifacts.words);
-    const kept = {
-      ...end.objects,
-      ...artifacts.objects,
-      ...(capture === null ? {} : { [CAPTURE]: capture }),
-    };
-    const rest = { ...end, objects: kept };
-    const collected = collectFile(folder, runner.candidate, CANDIDATE_BYTES);
-    // P14: a candidate that is there goes on to grading, however the process ended.
-    if (collected.kind === 'file') return { kind: 'candidate', bytes: collected.bytes, ...rest };
-    const observed = exitSignals(exit) ?? {
-      phase: 'collect' as const,
-      cause: collected.kind === 'too_large' ? ('body_too_large' as const) : ('candidate_missing' as const),
-      exit_status: exit.exit_status,
-      text: missingText(runner.candidate, collected),
-    };
-    const signals = failureSignals({ stage: 'generate', ...observed, ...memorySignals(exit) });
-    return { kind: 'failure', signals, ...rest };
+    const task = taskOf(attempt.work);
+    const input = { attempt: attempt.attempt, task, request, candidate: null, begins: 'new' } as const;
+    return this.#stage('generate').run(input, signal, async (ran) => {
+      const { exit, room, damage } = ran;
+      if (damage !== null) {
+        const rest = await leftBy(ran, refusedArtifacts(artifacts, damage), objects);
+        return { kind: 'failure', signals: damageSignals('generate', damage, exit), ...rest };
+      }
+      const rest = await leftBy(ran, await collectArtifacts(room.outputFile, artifacts, objects), objects);
+      const collected = collectFile(room.outputFile, candidate, CANDIDATE_BYTES);
+      // P14: a candidate that is there goes on to grading, however the process ended.
+      if (collected.kind === 'file') return { kind: 'candidate', bytes: collected.bytes, ...rest };
+      const cause = collected.kind === 'too_large' ? 'body_too_large' : 'candidate_missing';
+      const signals = missingSignals('generate', exit, cause, missingText(candidate, collected));
+      return { kind: 'failure', signals, ...rest };
+    });
   }
 
   async grade(attempt: RunningAttempt, candidate: Buffer, signal: AbortSignal): Promise<GradeEnd> {
@@ -112,7 +100,9 @@ export class CommandAdapter implements Adapter {
     if (isAnswerGrader(grader)) return gradeText(grader, work, candidate);
     if (grader.kind !== 'report') throw notGraded(grader.kind);
     const graded = this.#graded(work, attempt.attempt, grader);
-    return this.#grading().grade(graded, candidate, attempt.request === null, signal);
+    const { request, takenOver } = attempt;
+    const begins = request !== null ? 'continued' : takenOver === null ? 'new' : 'taken_over';
+    return this.#grading().grade(graded, candidate, begins, signal);
   }
 
   mark(attempt: string, record: StageRecord): Promise<void> {
@@ -121,7 +111,8 @@ export class CommandAdapter implements Adapter {
 
   async recover(stage: Stage, lost: LostAttempt): Promise<StageRecord | null> {
     const record = await this.#rooms.endOf(lost.attempt, stage);
-    return record ?? (stage === 'grade' ? await this.#unseenReport(lost) : null);
+    if (record !== null) return record;
+    return stage === 'grade' ? this.#unseenReport(lost) : this.#unseenDamage(lost);
   }
 
   async endLeftovers({ attempt }: Pick<LostAttempt, 'attempt'>): Promise<void> {
@@ -135,6 +126,14 @@ export class CommandAdapter implements Adapter {
     const report = await this.#grading().unseen(this.#graded(work, attempt, grader), candidate);
     if (report === null) return null;
     return gradeRecord({ attempt, slot: work.slot.id }, candidate, { kind: 'report', ...report, ...UNSEEN });
+  }
+
+  /** A room that was exchanged or removed while nobody looked is no sign that nothing was made in it. */
+  async #unseenDamage({ attempt, work }: LostAttempt): Promise<StageRecord | null> {
+    const damage = await this.#rooms.damageTo(attempt, 'generate');
+    if (damage === null) return null;
+    const end = damagedEnd('generate', damage, this.#setting.runner.artifacts ?? [], 0);
+    return generateRecord({ attempt, slot: work.slot.id }, end);
   }
 
   #grading(): GradeStage {
@@ -151,6 +150,7 @@ export class CommandAdapter implements Adapter {
     return new CommandStage({
       stage,
       command: runner[stage],
+      artifacts: stage === 'generate' ? (runner.artifacts ?? []) : [],
       graceS: runner.grace_s,
       sources,
       workFolder,

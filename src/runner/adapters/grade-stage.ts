@@ -7,12 +7,12 @@ import type { ReportSchema } from '../../grading/report-schema.js';
 import { faultText, type ReportVerdict, validateReport } from '../../grading/validate-report.js';
 import type { ObjectFolder } from '../../ledger/objects.js';
 import type { Grader } from '../../protocol/schema/grader.js';
-import { type GradeEnd, secondsSince } from './adapter.js';
-import type { AttemptRooms } from './attempt-rooms.js';
-import { CAPTURE, captureOf } from './capture.js';
+import type { GradeEnd } from './adapter.js';
+import type { AttemptRooms, StageBegins } from './attempt-rooms.js';
 import { collectFile } from './collect.js';
-import { endOfStage, exitSignals, memorySignals } from './command-ends.js';
+import { memorySignals } from './command-ends.js';
 import type { CommandStage } from './command-stage.js';
+import { damageSignals, leftBy, missingSignals, missingText } from './stage-end.js';
 
 export type ReportGrader = Extract<Grader, { kind: 'report' }>;
 
@@ -45,13 +45,16 @@ export class GradeStage {
   }
 
   /**
-   * @param isNew nothing of this attempt is durable yet
    * @throws {BoundbookError} TASKS_INVALID for expected tests that are none; DISK_FULL and the like
    */
-  async grade(graded: Graded, candidate: Buffer, isNew: boolean, signal: AbortSignal): Promise<GradeEnd> {
-    const { command, rooms, objects } = this.#setting;
+  async grade(
+    graded: Graded,
+    candidate: Buffer,
+    begins: StageBegins,
+    signal: AbortSignal,
+  ): Promise<GradeEnd> {
+    const { command, objects } = this.#setting;
     const { attempt, task, grader } = graded;
-    const start = performance.now();
     const digest = digestOf(candidate);
     // The grader is told nothing of arm, model or seed: it has no use for them.
     const request = canonicalBytes({
@@ -63,39 +66,30 @@ export class GradeStage {
       expected_tests: expectedTests(grader, task.fields),
       reward: grader.reward,
     });
-    const exit = await command.run({ attempt, task, request, candidate, isNew }, signal);
-    if (exit === null) return { kind: 'abandoned' };
-    const end = await endOfStage(exit, secondsSince(start), objects);
-    const capture = captureOf(exit, {});
-    const rest = { ...end, objects: { ...end.objects, ...(capture === null ? {} : { [CAPTURE]: capture }) } };
-    const collected = collectFile(rooms.output(attempt, 'grade'), REPORT, REPORT_BYTES);
-    if (collected.kind !== 'file') {
-      const observed = exitSignals(exit) ?? {
-        phase: 'collect' as const,
-        cause: collected.kind === 'absent' ? ('report_missing' as const) : ('report_invalid' as const),
+    return command.run({ attempt, task, request, candidate, begins }, signal, async (ran) => {
+      const { exit, room, damage } = ran;
+      const rest = await leftBy(ran, { objects: {}, words: {} }, objects);
+      if (damage !== null) return { kind: 'failure', signals: damageSignals('grade', damage, exit), ...rest };
+      const collected = collectFile(room.outputFile, REPORT, REPORT_BYTES);
+      if (collected.kind !== 'file') {
+        const cause = collected.kind === 'absent' ? 'report_missing' : 'report_invalid';
+        const signals = missingSignals('grade', exit, cause, missingText(REPORT, collected));
+        return { kind: 'failure', signals, ...rest };
+      }
+      const { bytes } = collected;
+      const verdict = validate(bytes, graded, digest);
+      if (verdict.ok) return { kind: 'report', bytes, value: verdict.value, ...rest };
+      const signals = failureSignals({
+        stage: 'grade',
+        phase: 'collect',
+        cause: 'report_invalid',
         exit_status: exit.exit_status,
-        text: missingText(REPORT, collected),
-      };
-      const signals = failureSignals({ stage: 'grade', ...observed, ...memorySignals(exit) });
-      return { kind: 'failure', signals, ...rest };
-    }
-    const verdict = validate(collected.bytes, graded, digest);
-    if (verdict.ok) return { kind: 'report', bytes: collected.bytes, value: verdict.value, ...rest };
-    const signals = failureSignals({
-      stage: 'grade',
-      phase: 'collect',
-      cause: 'report_invalid',
-      exit_status: exit.exit_status,
-      signal: exit.signal,
-      text: faultText(verdict.faults),
-      ...memorySignals(exit),
+        signal: exit.signal,
+        text: faultText(verdict.faults),
+        ...memorySignals(exit),
+      });
+      return { kind: 'failure', signals, ...rest, objects: { ...rest.objects, rejected_report: bytes } };
     });
-    return {
-      kind: 'failure',
-      signals,
-      ...rest,
-      objects: { ...rest.objects, rejected_report: collected.bytes },
-    };
   }
 
   /**
@@ -105,26 +99,12 @@ export class GradeStage {
   async unseen(graded: Graded, candidate: Digest): Promise<{ bytes: Buffer; value: number } | null> {
     const { rooms } = this.#setting;
     const { attempt } = graded;
-    if (!(await rooms.hasBegun(attempt, candidate))) return null;
-    const collected = collectFile(rooms.output(attempt, 'grade'), REPORT, REPORT_BYTES);
+    const output = await rooms.gradedIn(attempt, candidate);
+    if (output === null) return null;
+    const collected = collectFile(rooms.home(attempt), `${output}/${REPORT}`, REPORT_BYTES);
     if (collected.kind !== 'file') return null;
     const verdict = validate(collected.bytes, graded, candidate);
     return verdict.ok ? { bytes: collected.bytes, value: verdict.value } : null;
-  }
-}
-
-/** Why a declared file could not be collected. */
-export function missingText(
-  name: string,
-  collected: Exclude<ReturnType<typeof collectFile>, { kind: 'file' }>,
-): string {
-  switch (collected.kind) {
-    case 'absent':
-      return `no file ${name}`;
-    case 'refused':
-      return collected.reason;
-    case 'too_large':
-      return `${name} has ${collected.size} bytes`;
   }
 }
 

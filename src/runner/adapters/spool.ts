@@ -3,6 +3,7 @@ import { writeError } from '../../core/files.js';
 import type { ObjectFolder } from '../../ledger/objects.js';
 import { MAX_INLINE_BYTES } from '../../ledger/schema.js';
 import type { Evidence } from './adapter.js';
+import { damageCode } from './room-damage.js';
 
 /** An object that is larger cannot be looked at in a bundle. */
 const MAX_KEPT_BYTES = 2 ** 28;
@@ -45,6 +46,12 @@ export class Spool {
     return this.#kept;
   }
 
+  /** Why it could not be kept, when somebody took away the folder that it is kept in. */
+  get lost(): string | null {
+    const code = this.#fault === null ? null : damageCode(this.#fault);
+    return code === null ? null : `the folder of the attempt cannot be used (${code})`;
+  }
+
   readonly take = (chunk: Buffer): void => {
     this.#seen += chunk.length;
     const joined = chunk.length >= TAIL_BYTES ? chunk : Buffer.concat([this.#tail, chunk]);
@@ -66,12 +73,14 @@ export class Spool {
   }
 
   /**
-   * What is kept, as evidence: bytes, or an object that is durable; null for an empty stream. To be called once, at the end.
+   * What is kept, as evidence: bytes, or an object that is durable; null for an empty stream, and for one that was
+   * {@link lost}. To be called once, at the end.
    *
    * @throws {BoundbookError} DISK_FULL or FILE_UNWRITABLE, also for what could not be written before.
    */
   async evidence(objects: ObjectFolder): Promise<Evidence | null> {
     try {
+      if (this.lost !== null) return null;
       if (this.#fault !== null) throw writeError(this.#path, this.#fault);
       if (this.#file === null) return this.#kept === 0 ? null : Buffer.concat(this.#held);
       return { stored: await objects.writeStream(blocksOf(this.#file)), size: this.#kept };

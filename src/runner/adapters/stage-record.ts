@@ -47,7 +47,10 @@ export async function readStageRecord(
 ): Promise<StageRecord | null> {
   const path = join(folder, recordName(stage));
   try {
-    const record = parseRecord(await readFileBounded(path, { maxBytes: MAX_BYTES }), path);
+    const record = parseRecord(
+      await readFileBounded(path, { maxBytes: MAX_BYTES, followLinks: false }),
+      path,
+    );
     return record?.draft.stage === stage && record.draft.attempt === attempt ? record : null;
   } catch (error) {
     if (error instanceof BoundbookError) return null;
