@@ -850,7 +850,11 @@ _RUNNERS = {
             "gpus": COUNT,
             "sources": map_of(_PATH, _ID),
         },
-        {"regrade": _TRIAL, "stop": members({"argv": _ARGV, "wall_s": _DURATION})},
+        {
+            "regrade": _TRIAL,
+            "stop": members({"argv": _ARGV, "wall_s": _DURATION}),
+            "version": members({"argv": _ARGV, "output": text(1)}),
+        },
     ),
 }
 _GRADERS = {

@@ -78,7 +78,7 @@ export const ERROR_CODES = {
   GATE_REFUSED: { exit: 3, title: 'the host does not hold what the manifest binds' },
   PLAN_SUPERSEDED: { exit: 3, title: 'a plan whose place another revision took' },
   SERVICE_FAILED: { exit: 3, title: 'the service under test did not come up as bound' },
-  HARNESS_REFUSED: { exit: 3, title: 'a program that trials are run with is not on this host' },
+  HARNESS_REFUSED: { exit: 3, title: 'what trials are run with is not on this host, or is another version' },
   CGROUP_UNUSABLE: { exit: 3, title: 'the control group of the runner cannot be used' },
   SERVICE_CHANGED: { exit: 3, title: 'a service that answers fixed prompts otherwise than before' },
   PORT_NOT_OWNED: { exit: 3, title: 'the port is not served by the process that was started' },

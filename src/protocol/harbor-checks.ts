@@ -30,6 +30,9 @@ export function checkHarbor(protocol: Protocol, runner: HarborRunner, collector:
   if (runner.stop !== undefined) {
     checkArgv([...path, 'stop', 'argv'], runner.stop.argv, ['trial'], collector);
   }
+  if (runner.version !== undefined) {
+    checkArgv([...path, 'version', 'argv'], runner.version.argv, [], collector);
+  }
   collector.refer([...path, 'tasks', 'source'], 'source', runner.tasks.source, runner.sources);
   checkRelative([...path, 'candidate', 'file'], runner.candidate.file, collector);
   if (runner.candidate.file.startsWith('verifier/')) {

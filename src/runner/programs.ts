@@ -12,11 +12,11 @@ import type { SourcePaths } from './argv.js';
  * @throws {BoundbookError} HARNESS_REFUSED
  */
 export function requirePrograms(
-  { trial, regrade, stop }: HarborRunner,
+  { trial, regrade, stop, version }: HarborRunner,
   sources: SourcePaths,
   path = process.env.PATH ?? '',
 ): void {
-  for (const [where, command] of Object.entries({ trial, regrade, stop })) {
+  for (const [where, command] of Object.entries({ trial, regrade, stop, version })) {
     const program = programOf(command?.argv ?? []);
     // A path that is no absolute one is a bound source's, or the trial folder's.
     if (program === null || (program.includes('/') && !isAbsolute(program)) || sources.has(program)) continue;

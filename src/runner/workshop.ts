@@ -14,6 +14,7 @@ import { type Admission, readBound } from './admission.js';
 import type { SourcePaths } from './argv.js';
 import { CgroupFolder } from './cgroup.js';
 import { ExternalService } from './external-service.js';
+import { requireVersion } from './harness-version.js';
 import { requirePrograms } from './programs.js';
 import type { Served } from './served.js';
 import { Service } from './service.js';
@@ -56,7 +57,9 @@ export async function openWorkshop(admission: Admission, options: WorkshopOption
   }
   await makeFolder(workFolder);
   if (runner.adapter === 'harbor') {
-    requirePrograms(runner, sourcePaths(admission, runner.sources));
+    const sources = sourcePaths(admission, runner.sources);
+    requirePrograms(runner, sources);
+    await requireVersion(runner, sources, workFolder, `${admission.session}.version`);
     const watchdog = new Watchdog(graceMs);
     return { kind: 'command', adapter: harborAdapter(admission, runner, workFolder, watchdog), watchdog };
   }

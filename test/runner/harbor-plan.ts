@@ -8,6 +8,8 @@ export interface HarborOptions {
   readonly wall?: number;
   /** A stop command that writes down the names that it is given, or ends what containers stand for. */
   readonly stop?: 'noted' | 'containers';
+  /** What the harness must say of itself, as a line of YAML. */
+  readonly version?: string;
 }
 
 const PROGRAM = '[node, harbor/harbor.mjs, trial, start, -c, "{config}"]';
@@ -17,7 +19,7 @@ const STOPS = {
   containers: 'stop: { argv: [node, harbor/container.mjs, stop, "{trial}", ../../../containers], wall_s: 5 }',
 };
 
-const harborRunner = ({ wall = 30, stop }: HarborOptions) => `
+const harborRunner = ({ wall = 30, stop, version }: HarborOptions) => `
   adapter: harbor
   trial:
     argv: ${PROGRAM}
@@ -35,6 +37,7 @@ const harborRunner = ({ wall = 30, stop }: HarborOptions) => `
     wall_s: ${wall}
     output_bytes: 1000
   ${stop === undefined ? '' : STOPS[stop]}
+  ${version === undefined ? '' : `version: ${version}`}
   grace_s: 0.2
   tasks: { source: tasks, folder: prompt, digest: harbor_digest }
   candidate: { file: artifacts/logs/artifacts/patch.diff, when_absent: empty }

@@ -1,8 +1,10 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { exportBundle } from '../../src/audit/bundle/export.js';
 import type { HarborRunner } from '../../src/protocol/schema/harbor-runner.js';
 import { requirePrograms } from '../../src/runner/programs.js';
+import { hasPython, python, VERIFIER } from '../verify/python.js';
 import { put, temporaryFolder, trial } from './fixture.js';
 import { harborPlan } from './harbor-plan.js';
 
@@ -53,4 +55,27 @@ test('without Harbor on this host nothing is started and no slot is touched', as
   });
   expect(await plan.of('attempt.started')).toEqual([]);
   expect(await plan.findings()).toEqual([]);
+});
+
+test.each([
+  ['{ argv: [sh, -c, "echo 0.22.0"], output: 0.22.0 }', null],
+  ['{ argv: [sh, -c, "echo 0.21.0"], output: 0.22.0 }', 'the harness says "0.21.0", the plan "0.22.0"'],
+  ['{ argv: [sh, -c, "echo 0.22.0; exit 1"], output: 0.22.0 }', 'the harness says nothing that counts'],
+  ['{ argv: [no-such-program], output: 0.22.0 }', 'the program "no-such-program" of runner.version is not'],
+])('a harness asked by %s', async (version, refusal) => {
+  const plan = await trial(harborPlan(['pass'], { version }));
+  if (refusal === null) {
+    await plan.run();
+    expect((await plan.of('slot.settled')).map(({ value }) => value)).toEqual([1]);
+    expect(await plan.findings()).toEqual([]);
+    const out = { out: 'bundle', beforeUnblinding: true };
+    const { folder: bundle } = await exportBundle(plan.root, undefined, out);
+    if (hasPython) expect(python([VERIFIER, bundle]).stdout).toContain('verified');
+    return;
+  }
+  await expect(plan.run()).rejects.toMatchObject({
+    code: 'HARNESS_REFUSED',
+    message: expect.stringContaining(refusal),
+  });
+  expect(await plan.of('attempt.started')).toEqual([]);
 });

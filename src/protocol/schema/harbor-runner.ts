@@ -22,6 +22,13 @@ export const harborRunner = z.strictObject({
     .strictObject({ argv, wall_s: seconds })
     .optional()
     .describe('ends what a broken trial leaves behind; {trial} stands for its name'),
+  version: z
+    .strictObject({
+      argv,
+      output: z.string().min(1).describe('what it must print, without white space at its ends'),
+    })
+    .optional()
+    .describe('asks the harness which one it is; a run with another one is refused'),
   grace_s: seconds,
   tasks: z.strictObject({
     source: id.describe("the source that holds Harbor's task folders"),
