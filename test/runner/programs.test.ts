@@ -68,7 +68,7 @@ test.each([
     await plan.run();
     expect((await plan.of('slot.settled')).map(({ value }) => value)).toEqual([1]);
     expect(await plan.findings()).toEqual([]);
-    const out = { out: 'bundle', beforeUnblinding: true };
+    const out = { out: 'bundle', beforeUnblinding: true } as const;
     const { folder: bundle } = await exportBundle(plan.root, undefined, out);
     if (hasPython) expect(python([VERIFIER, bundle]).stdout).toContain('verified');
     return;
