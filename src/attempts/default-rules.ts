@@ -10,8 +10,8 @@ function named(id: string, when: AttributionRule['when']): AttributionRule {
 }
 
 /**
- * The rule set that `boundbook init` writes and `docs/attribution.md` explains. It calls infrastructure what no candidate
- * can bring about, and leaves everything else undetermined: a wider bound, never a 0 and never a retry (P12 to P14). It
+ * The rule set that `boundbook init` writes and `docs/attribution.md` explains. It calls infrastructure what no text
+ * of an answer can bring about (a request that kills its server can), and leaves everything else undetermined: a wider bound, never a 0 and never a retry (P12 to P14). It
  * calls nothing a model failure, since what makes one depends on the harness.
  */
 export const DEFAULT_RULES: readonly AttributionRule[] = [

@@ -6,6 +6,7 @@ import type { Protocol } from '../protocol/schema/protocol.js';
 import type { Question, Usage } from '../runner/adapters/openai-answer.js';
 import { questionOf } from '../runner/adapters/openai-request.js';
 import { readResponse } from '../runner/adapters/openai-stream.js';
+import { AnsweringSystems } from './answering-systems.js';
 import { CaptureCheck } from './capture-evidence.js';
 import { differences, shorten, shown } from './difference.js';
 import { contradictionIn } from './failed-answer.js';
@@ -44,6 +45,7 @@ export class EvidenceCheck {
   readonly unchecked = new Unchecked();
   /** Failures of the connection under which a whole answer was kept: possible, and worth a look. */
   readonly doubtful: number[] = [];
+  readonly systems = new AnsweringSystems();
 
   constructor(setting: EvidenceSetting) {
     this.#protocol = setting.protocol;
@@ -145,6 +147,7 @@ export class EvidenceCheck {
     const bytes = this.#shelf.read(response, { ...where, pointer: '/objects/response' });
     if (this.#shelf.isRedacted(response)) this.unchecked.add('candidate');
     if (bytes === null) return;
+    this.systems.take(work.model, entry.seq, bytes);
     const { answer: reading, firstToken, stoppedAt } = readResponse(bytes, questionOf(runner, work));
     this.#firstToken(entry, firstToken, where);
     if (stoppedAt !== null && stoppedAt !== bytes.length) {
@@ -227,6 +230,7 @@ export class EvidenceCheck {
         response === undefined
           ? Buffer.alloc(0)
           : this.#shelf.read(response, { ...where, pointer: '/objects/response' });
+      if (bytes !== null) this.systems.take(work.model, entry.seq, bytes);
       if (bytes !== null) this.#failedAnswer(bytes, entry, signals, questionOf(runner, work), place);
       else if (response !== undefined && this.#shelf.isRedacted(response)) this.unchecked.add('failure');
     } else this.#streamsNothing(entry, signals, where);

@@ -178,7 +178,7 @@ export function remarkLines({ fold, evidence, clock, services }: LedgerAudit): s
       `${doubtful.length} attempts kept a whole answer although their connection failed: entries ${doubtful.slice(0, 10).join(', ')}`,
     );
   }
-  lines.push(...serviceRemarks(services), ...clock.remarks());
+  lines.push(...serviceRemarks(services), ...(evidence?.systems.remarks() ?? []), ...clock.remarks());
   for (const { id, seq, resumed } of fold?.regradings.all ?? []) {
     if (resumed === 0) continue;
     lines.push(

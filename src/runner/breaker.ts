@@ -2,14 +2,17 @@ import type { Attribution } from '../attempts/rules.js';
 import type { FailureSignals } from '../attempts/signals.js';
 
 /**
- * Counts equal infrastructure failures in a row (DESIGN §9). Any other end of an attempt breaks the row. All attempts
- * that die with one service are one event: they fail together, however many were in flight.
+ * Counts in a row, each up to the declared number: equal infrastructure failures (DESIGN §9), and attempts that waited for
+ * one service in vain. All attempts that die with one service are one event: they fail together, however many were in
+ * flight.
  */
 export class Breaker {
   readonly #limit: number;
   #cause: string | null = null;
   #count = 0;
   #lastDeath: string | null = null;
+  /** The service that is silent, and for how many attempts in a row it is. */
+  #silent: { readonly service: string; readonly attempts: number } | null = null;
 
   /** @param limit how many pause the run */
   constructor(limit: number) {
@@ -19,6 +22,7 @@ export class Breaker {
   succeeded(): void {
     this.#cause = null;
     this.#count = 0;
+    this.#silent = null;
   }
 
   /**
@@ -26,25 +30,51 @@ export class Breaker {
    * @returns whether the breaker is open now
    */
   failed(signals: FailureSignals, attribution: Attribution, service: string | null): boolean {
-    if (attribution !== 'infrastructure') {
-      this.succeeded();
-      return false;
+    const isSilence = service !== null && isSilent(signals);
+    if (isSilence) {
+      const before = this.#silent?.service === service ? this.#silent.attempts : 0;
+      this.#silent = { service, attempts: before + 1 };
+    } else if (isAnswer(signals)) this.#silent = null;
+    if (attribution === 'infrastructure') this.#infrastructure(signals, service);
+    // That nothing came says nothing against an infrastructure that fails.
+    else if (!isSilence) {
+      this.#cause = null;
+      this.#count = 0;
     }
+    return this.isOpen;
+  }
+
+  #infrastructure(signals: FailureSignals, service: string | null): void {
     if (signals.service_alive === false && service !== null) {
-      if (this.#lastDeath === service) return this.isOpen;
+      if (this.#lastDeath === service) return;
       this.#lastDeath = service;
     }
     this.#count = this.#cause === signals.cause ? this.#count + 1 : 1;
     this.#cause = signals.cause;
-    return this.isOpen;
   }
 
   get isOpen(): boolean {
-    return this.#count >= this.#limit;
+    return this.#count >= this.#limit || this.#silence >= this.#limit;
+  }
+
+  get #silence(): number {
+    return this.#silent?.attempts ?? 0;
   }
 
   /** For the message: how many of what. */
   describe(): string {
-    return `${this.#count} infrastructure failures in a row, each "${this.#cause ?? ''}"`;
+    return this.#count >= this.#limit || this.#silent === null
+      ? `${this.#count} infrastructure failures in a row, each "${this.#cause ?? ''}"`
+      : `${this.#silence} attempts in a row at ${this.#silent.service} reached their time limit, and no answer came in between`;
   }
+}
+
+/** The time was over before anything of an answer was there. Whose fault a rule calls that is no matter. */
+function isSilent({ cause, first_token }: FailureSignals): boolean {
+  return cause === 'time_limit' && first_token !== true;
+}
+
+/** Whether a failure shows that the service generates all the same. An error may be its front end's. */
+function isAnswer({ stage, cause, http_status, first_token }: FailureSignals): boolean {
+  return stage === 'grade' || first_token === true || (http_status === 200 && cause !== 'body_error');
 }

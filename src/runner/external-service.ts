@@ -115,6 +115,10 @@ export class ExternalService implements Served {
     return this.#client.describe(FAREWELL_MS, signal);
   }
 
+  get isGivenUp(): boolean {
+    return this.#givenUp;
+  }
+
   giveUp(): void {
     this.#givenUp = true;
   }

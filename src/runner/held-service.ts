@@ -126,6 +126,11 @@ export class HeldService {
     if (this.#name !== null) this.#questions.answeredAs(this.#name, said);
   }
 
+  /** An answer said what system it is from. */
+  answeredFrom(fingerprints: readonly string[]): void {
+    if (this.#name !== null) this.#questions.answeredFrom(this.#name, fingerprints);
+  }
+
   /** Ends it. Safe to call at any time, and again. */
   async close(reason: StopReason): Promise<void> {
     this.#open = false;

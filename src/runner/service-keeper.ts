@@ -22,6 +22,7 @@ export class ServiceKeeper {
     this.#setting = setting;
     setting.adapter.onBrokenConnection = (endpoint) => this.#current?.connectionBroke(endpoint);
     setting.adapter.onOtherModel = (model, said) => this.#held.get(model)?.answeredAs(said);
+    setting.adapter.onFingerprints = (model, said) => this.#held.get(model)?.answeredFrom(said);
   }
 
   /** Name of the present start of the service in use. */

@@ -21,12 +21,16 @@ export interface QuestionSetting {
 
 /** How long a service that is of no more use may take to say that it is well. */
 const FAREWELL_MS = 5000;
+/** Different systems behind one start that are told of. */
+const MAX_SYSTEMS = 10;
 
 /** What a service is asked at its start and at its end, and what follows from its answers. */
 export class ServiceQuestions {
   readonly #setting: QuestionSetting;
   /** The start of a service that was found to be another one. */
   #changed: string | null = null;
+  /** What the answers of a start said of the system that gave them. */
+  #systems: { readonly service: string; readonly seen: Set<string> } = { service: '', seen: new Set() };
 
   constructor(setting: QuestionSetting) {
     this.#setting = setting;
@@ -91,6 +95,22 @@ export class ServiceQuestions {
   /** An attempt's answer named another model. */
   answeredAs(name: ServiceName, said: string): void {
     this.#stop(name, `an answer of ${name.service} is from ${quote(said)}`);
+  }
+
+  /** Said once for each system behind one start: it may be another build, another host or another configuration. */
+  answeredFrom({ service }: ServiceName, fingerprints: readonly string[]): void {
+    if (this.#systems.service !== service) this.#systems = { service, seen: new Set() };
+    const { seen } = this.#systems;
+    for (const fingerprint of fingerprints) {
+      if (seen.has(fingerprint) || seen.size >= MAX_SYSTEMS) continue;
+      if (seen.size > 0) {
+        const [first = ''] = seen;
+        this.#setting.warn(
+          `answers of ${service} are from more than one system (system_fingerprint): first ${quote(first)}, now ${quote(fingerprint)}`,
+        );
+      }
+      seen.add(fingerprint);
+    }
   }
 
   /** Nothing more is started: what was answered since the service was last found sound may be another model's. */

@@ -123,6 +123,10 @@ export class Service implements Served {
     return this.#client.describe(FAREWELL_MS, signal);
   }
 
+  get isGivenUp(): boolean {
+    return this.#givenUp;
+  }
+
   giveUp(): void {
     this.#givenUp = true;
   }

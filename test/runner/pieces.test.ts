@@ -50,6 +50,64 @@ describe('the breaker', () => {
   });
 });
 
+describe('the breaker, where a service is silent', () => {
+  const silence = failureSignals({
+    stage: 'generate',
+    phase: 'headers',
+    cause: 'time_limit',
+    service_alive: true,
+  });
+  const streamed = { ...silence, phase: 'body', http_status: 200, first_token: false } as const;
+  const ends = (breaker: Breaker, ...signals: readonly (typeof silence | null)[]) =>
+    signals.map((one) => {
+      if (one !== null) return breaker.failed(one, 'undetermined', 's#0');
+      breaker.succeeded();
+      return false;
+    });
+
+  test('opens at the declared count whatever the rules call it, and says so', () => {
+    for (const attribution of ['undetermined', 'model', 'infrastructure'] as const) {
+      const breaker = new Breaker(3);
+      const open = [silence, streamed, silence].map((one) => breaker.failed(one, attribution, 's#0'));
+      expect(open).toEqual([false, false, true]);
+      if (attribution !== 'infrastructure')
+        expect(breaker.describe()).toBe(
+          '3 attempts in a row at s#0 reached their time limit, and no answer came in between',
+        );
+    }
+  });
+
+  test('starts over after an answer, a token, a graded candidate, or with another service', () => {
+    const token = { ...streamed, first_token: true };
+    const malformed = { ...silence, phase: 'body', cause: 'body_malformed', http_status: 200 } as const;
+    const grade = failureSignals({ stage: 'grade', phase: 'running', cause: 'exit_status' });
+    for (const between of [null, token, malformed, grade])
+      expect(ends(new Breaker(2), silence, between, silence, silence)).toEqual([false, false, false, true]);
+    const breaker = new Breaker(2);
+    expect(breaker.failed(silence, 'undetermined', 's#0')).toBe(false);
+    expect(breaker.failed(silence, 'undetermined', 's#1')).toBe(false);
+    expect(breaker.failed(silence, 'undetermined', 's#1')).toBe(true);
+  });
+
+  test('goes on counting past what a front end says by itself', () => {
+    const refused = { ...silence, cause: 'http_status', http_status: 400 } as const;
+    const error = { ...silence, phase: 'body', cause: 'body_error', http_status: 200 } as const;
+    expect(ends(new Breaker(2), silence, refused, error, silence).at(-1)).toBe(true);
+    const breaker = new Breaker(2);
+    const server = { ...silence, cause: 'http_status', http_status: 500 } as const;
+    const mixed = [server, silence, server].map((one) =>
+      breaker.failed(one, one === server ? 'infrastructure' : 'undetermined', 's#0'),
+    );
+    expect(mixed).toEqual([false, false, true]);
+  });
+
+  test('does not speak of time limits of programs', () => {
+    const breaker = new Breaker(1);
+    const limit = failureSignals({ stage: 'generate', phase: 'running', cause: 'time_limit' });
+    expect(breaker.failed(limit, 'undetermined', null)).toBe(false);
+  });
+});
+
 describe('an argv', () => {
   const sources = new Map([
     ['runner', '/verified/runner'],

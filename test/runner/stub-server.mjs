@@ -222,6 +222,10 @@ const MODES = {
   },
   right: (_n, q, r) => reply(r, q, '7'),
   wrong: (_n, q, r) => reply(r, q, '8'),
+  // Ends the server whenever it is asked, with what is in flight beside it.
+  poison: () => setTimeout(() => process.exit(9), 100),
+  // The engine is gone, and the front end is not: nothing is answered but questions about health.
+  silent: () => undefined,
   die: (n, q, r) => (n === 1 && !diedBefore() ? process.exit(9) : reply(r, q, '7')),
 };
 

@@ -35,6 +35,8 @@ export type HttpResult =
       readonly phase: Phase;
       readonly status: number | null;
       readonly text: string;
+      /** Whether the pool was destroyed in the meantime: no act of the server. */
+      readonly isTorn: boolean;
       /** What had come of the body; at most `maxBytes`. */
       readonly body: Buffer;
     }
@@ -141,16 +143,20 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#fail(causeOf(this.#phase), `${systemCode(error) ?? error.name}: ${error.message}`);
+    const code = systemCode(error);
+    const isTorn = code !== undefined && TORN.has(code);
+    const cause = isTorn ? 'connection_lost' : causeOf(this.#phase);
+    this.#fail(cause, `${code ?? error.name}: ${error.message}`, isTorn);
   }
 
-  #fail(cause: Cause, text: string): void {
+  #fail(cause: Cause, text: string, isTorn = false): void {
     this.#cut({
       kind: 'failure',
       cause,
       phase: this.#phase,
       status: this.#status,
       text,
+      isTorn,
       body: this.#body(),
     });
   }
@@ -181,6 +187,9 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#resolve(result);
   }
 }
+
+/** Errors of requests whose pool was destroyed or closed. */
+const TORN: ReadonlySet<string> = new Set(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED']);
 
 /** The cause of an error of the connection. */
 function causeOf(phase: Phase): Cause {

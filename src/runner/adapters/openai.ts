@@ -8,6 +8,7 @@ import type { OpenaiRunner } from '../../protocol/schema/openai-runner.js';
 import type { Adapter, GenerateEnd, GradeEnd, RunningAttempt, Work } from './adapter.js';
 import { secondsSince } from './adapter.js';
 import { gradeText } from './answer-grading.js';
+import { fingerprintsIn } from './fingerprint.js';
 import { type HttpResult, send } from './http.js';
 import { type AnswerReading, errorText, type Question } from './openai-answer.js';
 import { buildRequest, ENDPOINT_PATHS, questionOf } from './openai-request.js';
@@ -19,6 +20,8 @@ export interface Endpoint {
   readonly pool: Pool;
   /** Whether the service's process lives, as seen when it has had a moment to end. */
   isAlive(waitMs: number): Promise<boolean>;
+  /** Whether Boundbook gave it up while it lived. */
+  readonly isGivenUp: boolean;
 }
 
 /** Told at once when a connection to a service was refused or lost, before anything else is made of it. */
@@ -26,6 +29,9 @@ export type OnBrokenConnection = (endpoint: Endpoint) => void;
 
 /** Told at once when an answer came under another model's name, before anything else is made of it. */
 export type OnOtherModel = (model: string, said: string) => void;
+
+/** Told of what an answer says of the system that gave it. */
+export type OnFingerprints = (model: string, said: readonly string[]) => void;
 
 /** Longest pause between two questions to a busy server that names none. */
 const MAX_PAUSE_MS = 5000;
@@ -41,6 +47,7 @@ export class OpenaiAdapter implements Adapter {
   endpoint: Endpoint | null = null;
   onBrokenConnection: OnBrokenConnection = () => undefined;
   onOtherModel: OnOtherModel = () => undefined;
+  onFingerprints: OnFingerprints = () => undefined;
 
   constructor(runner: OpenaiRunner) {
     this.#runner = runner;
@@ -62,6 +69,8 @@ export class OpenaiAdapter implements Adapter {
     if (asked.result.kind === 'abandoned') return asked.result;
     if (isBroken(asked.result)) this.onBrokenConnection(endpoint);
     const { answer, body, ...seen } = readEnd(asked.result, question);
+    const fingerprints = fingerprintsIn(body);
+    if (fingerprints.length > 0) this.onFingerprints(question.model, fingerprints);
     if (!answer.ok && answer.otherModel !== undefined) this.onOtherModel(question.model, answer.otherModel);
     const rest = {
       objects: objectsOf(body, asked.refusals),
@@ -73,10 +82,17 @@ export class OpenaiAdapter implements Adapter {
       firstTokenSeconds: seen.first_token === true ? asked.firstTokenSeconds : undefined,
     };
     if (answer.ok) return { kind: 'candidate', bytes: Buffer.from(answer.text, 'utf8'), ...rest };
-    const signals = { ...signalsOf(asked.result, answer, asked.queueLimit), ...seen };
+    const observed = { ...signalsOf(asked.result, answer, asked.queueLimit), ...seen };
+    if (isTorn(asked.result)) {
+      return {
+        kind: 'failure',
+        signals: { ...observed, ...tornBy(endpoint), service_alive: false },
+        ...rest,
+      };
+    }
     // A broken connection is often seen before the end of the process that broke it.
-    const service_alive = await endpoint.isAlive(signals.http_status === null ? DEATH_MS : 0);
-    return { kind: 'failure', signals: { ...signals, service_alive }, ...rest };
+    const service_alive = await endpoint.isAlive(observed.http_status === null ? DEATH_MS : 0);
+    return { kind: 'failure', signals: { ...observed, service_alive }, ...rest };
   }
 
   async grade(attempt: RunningAttempt, candidate: Buffer): Promise<GradeEnd> {
@@ -165,6 +181,18 @@ function readEnd(result: Ended, question: Question): EndReading {
   const body = result.body.subarray(0, reading?.stoppedAt ?? result.body.length);
   const first_token = question.stream ? { first_token: reading?.firstToken ?? false } : {};
   return { answer: reading?.answer ?? NO_ANSWER, body, ...first_token };
+}
+
+/** Whether the connection was closed here: its service had died, or was given up. */
+function isTorn(result: Ended): boolean {
+  return result.kind === 'failure' && result.isTorn;
+}
+
+function tornBy({ isGivenUp }: Endpoint): Pick<FailureSignals, 'cause' | 'text'> {
+  const text = isGivenUp
+    ? 'Boundbook gave the service up and closed its connections'
+    : 'the service had ended, and Boundbook closed its connections';
+  return { cause: 'connection_lost', text };
 }
 
 /** Whether nobody listened, or whoever did has gone. */
