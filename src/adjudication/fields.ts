@@ -1,58 +1,55 @@
-import { type MaskKind, PLACEHOLDERS } from './placeholders.js';
+import { FOLDED } from './escapes.js';
+import { type Named, namedLike } from './field-names.js';
+import { isTellingList, isTellingText, isTellingWord, PLAIN_SOURCE } from './field-values.js';
+import { PLACEHOLDERS } from './placeholders.js';
 
 /**
  * Members and fields that are named like something to mask, wherever they stand: in JSON, in JSON inside strings or log
  * lines, in `key=value`, in `--key value`. It works on the text, so that what is cut short or no JSON at all is masked too.
  */
 
-/** Which kind of thing a name is about; `weak` names mask numbers and truth values only, unless they are quoted. */
-type Named = { readonly kind: MaskKind; readonly weak: boolean } | null;
-
-const STRONG: Readonly<Record<string, MaskKind>> = {
-  ...each(['reward', 'rewards', 'score', 'scores', 'scored', 'points', 'accuracy', 'acc', 'grade'], 'reward'),
-  ...each(
-    ['correct', 'incorrect', 'resolved', 'solved', 'outcome', 'verdict', 'metric', 'metrics'],
-    'reward',
-  ),
-  ...each(['seed', 'seeds'], 'seed'),
-  ...each(['model', 'models', 'arm', 'arms', 'condition', 'tokenizer', 'weights', 'checkpoint'], 'name'),
-  ...each(['ckpt', 'lora', 'fingerprint'], 'name'),
-  ...each(['host', 'hostname', 'nodename', 'port', 'pid', 'ppid', 'ip', 'user', 'username'], 'host'),
-  ...each(['cwd', 'pwd', 'workdir', 'workspace', 'home'], 'path'),
-  ...each(['created', 'timestamp', 'date'], 'time'),
-};
-const WEAK: Readonly<Record<string, MaskKind>> = {
-  ...each(['value', 'values', 'tests', 'passed', 'pass', 'failed', 'success', 'successes'], 'reward'),
-  ...each(['node', 'address', 'server'], 'host'),
-  // Of a slot, in the request of a command.
-  ...each(['tuple'], 'name'),
-};
-/** Exceptions are evidence of the first order, whatever they are called. */
-const EXCEPTION = /(?:Error|Exception|Warning|Exit|Interrupt|Timeout)$/;
-/** Names begin where a run of their characters begins, so that every run is looked at once. */
+/** Tabs and line breaks that are folded are blanks. Names begin where a run of their characters begins, so that every run is looked at once. */
 const NAME =
-  /(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]+)(\\*["'])?(\s*(?:=>|->|=|:)\s*|\s+(?:is|was|of)\s+|\s+(?=[-+]?\.?[0-9]))/g;
+  /(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]+)(\\*["'])?([\s\ufde4-\ufded]*(?:=>|->|:=|=|:)[\s\ufdd0-\ufded]*|\s*(?:>{1,2}|[<>=!]=|\|)\s*(?=[-+]?\.?[0-9])|\s+(?:is|are|was|were|of)\s+|[\s\ufde4-\ufded]+(?=[[({*"'`]{0,3}[-+]?\.?[0-9]))/g;
+/** Between a name and its value, not merely beside it. */
+const FIELD = /[:=][\s\ufdd0-\ufded]*$|->|=>/;
 const FLAG = /(?<![A-Za-z0-9_-])(--?([A-Za-z][A-Za-z0-9_-]{0,60}))(\s+|=)(?![-\s])/g;
 /** The same as two members of a list of arguments. */
 const ARGUMENT = /((\\*["'])--?([A-Za-z][A-Za-z0-9_-]{0,60})\2\s*,\s*)(\\*["'])[^"'\\]*\4/g;
-const PLAIN = /[-+]?\.?[0-9][0-9.eE+/%-]*|true\b|false\b|null\b|none\b|nan\b|pass(?:ed)?\b|fail(?:ed)?\b/iy;
-const WORD = /[^\s,;}\])"'\\]+/y;
+/** The content of an element of XML. */
+const ELEMENT = /(<([A-Za-z][A-Za-z0-9_.-]{0,60})(?:\s[^<>]{0,500})?>)([^<>]{1,500})(?=<\/)/g;
+const PLAIN = new RegExp(PLAIN_SOURCE, 'iy');
+/** Numbers in brackets, also as an array library prints them. */
+const CALL = /[A-Za-z_][\w.]{0,40}(?=\()/y;
+const NUMBERS = /^(?:[\s\d.,+%()[\]{}-]|e[-+]?\d|true|false|null|none|nan|pass(?:ed)?|fail(?:ed)?)+$/i;
+const MAX_NUMBERS = 2000;
+const OPENING = /[({*"'`[]{0,3}/y;
+const WORD = new RegExp(`[^\\s,;}\\])"'\\\\${FOLDED}]+`, 'uy');
+/** Nothing but punctuation to the end of a line, a string or a list. */
+const WORD_END = new RegExp(`^[.!]?\\s*(?:$|[,;}\\])"'\\\\${FOLDED}\\n\\r])`, 'u');
+/** Members of an environment or of what a system says of a process. */
+const ENVIRONMENT = /["']?\b(?:uid|gid|euid|HOME|SHELL|LOGNAME|PWD)["']?\s*[=:]/;
+/** Characters to each side in which they are looked for. */
+const NEAR = 200;
 
 export class FieldMask {
   readonly #settings: ReadonlySet<string>;
   readonly #prompts: ReadonlySet<string>;
+  readonly #accounts: ReadonlySet<string>;
 
   /**
    * @param settings names of members that are masked whole, besides
    * @param hidePrompts whether prompts are masked
+   * @param accounts of who runs the plan
    */
-  constructor(settings: Iterable<string>, hidePrompts: boolean) {
+  constructor(settings: Iterable<string>, hidePrompts: boolean, accounts: Iterable<string>) {
+    this.#accounts = new Set(accounts);
     this.#settings = new Set(settings);
     this.#prompts = new Set(hidePrompts ? ['messages', 'prompt', 'system'] : []);
   }
 
   apply(text: string): string {
-    return this.#fields(this.#flags(text));
+    return this.#fields(this.#flags(this.#elements(text)));
   }
 
   #fields(text: string): string {
@@ -63,7 +60,7 @@ export class FieldMask {
       const [whole, name = '', quote = '', joint = ''] = match;
       const from = match.index + whole.length;
       const named = this.#kindOf(name);
-      const end = named === null ? from : valueEnd(text, from, quote !== '', named.weak, joint);
+      const end = named === null ? from : this.#valueEnd(text, from, name, quote !== '', named, joint);
       if (named === null || end === from) {
         // A value may begin with a name of its own.
         NAME.lastIndex = match.index + name.length + quote.length + 1;
@@ -97,35 +94,79 @@ export class FieldMask {
     );
   }
 
-  #kindOf(name: string): Named {
-    if (EXCEPTION.test(name)) return null;
-    if (this.#settings.has(name)) return { kind: 'setting', weak: false };
-    if (this.#prompts.has(name)) return { kind: 'prompt', weak: false };
-    const words = name
-      .replace(/([a-z])([A-Z])/g, '$1_$2')
-      .toLowerCase()
-      .split(/[_.-]+/);
-    const last = words.at(-1) ?? '';
-    for (const word of words) {
-      const kind = own(STRONG, word);
-      if (kind !== null) return { kind, weak: false };
+  #elements(text: string): string {
+    return text.replace(ELEMENT, (whole: string, open: string, name: string, content: string) => {
+      const named = this.#kindOf(name);
+      const isTelling = named !== null && isTellingText(named.form, content, () => false);
+      return isTelling ? `${open}${PLACEHOLDERS[named.kind]}` : whole;
+    });
+  }
+
+  #kindOf(name: string): Named | null {
+    if (this.#settings.has(name)) return { kind: 'setting', form: 'any' };
+    if (this.#prompts.has(name)) return { kind: 'prompt', form: 'any' };
+    return namedLike(name);
+  }
+
+  /** Where the value of a field ends; `from` when there is nothing to mask. */
+  #valueEnd(text: string, from: number, name: string, quoted: boolean, named: Named, joint: string): number {
+    const { form, kind } = named;
+    const isAccount = (value: string) =>
+      this.#accounts.has(value) ||
+      /^[A-Z]+$/.test(name) ||
+      ENVIRONMENT.test(text.slice(Math.max(0, from - NEAR), from + NEAR));
+    const first = text.charAt(from);
+    const isField = quoted || FIELD.test(joint);
+    if (isField) {
+      const mark = /^\\*["']/.exec(text.slice(from, from + 10))?.[0];
+      if (mark !== undefined) {
+        const end = stringEnd(text, from + mark.length, mark);
+        const closed = text.slice(end - mark.length, end) === mark ? end - mark.length : end;
+        return isTellingText(form, text.slice(from + mark.length, closed), isAccount) ? end : from;
+      }
+      const isOpen = quoted || (form !== 'result' && form !== 'number' && form !== 'list');
+      if ((first === '{' || first === '[') && isOpen) {
+        const end = bracketEnd(text, from);
+        return isTellingList(form, text.slice(from, end)) ? end : from;
+      }
     }
-    const kind = own(WEAK, last);
-    return kind === null ? null : { kind, weak: true };
+    if (kind === 'reward' && /[[({A-Za-z]/.test(first)) {
+      const end = numbersEnd(text, from);
+      if (end !== from) return end;
+    }
+    if (!isField) return kind === 'host' && form !== 'digits' ? from : plainEnd(text, from);
+    WORD.lastIndex = from;
+    const word = WORD.exec(text)?.[0];
+    if (word === undefined) return from;
+    const end = from + word.length;
+    if (form === 'result' || form === 'number' || form === 'digits') return plainEnd(text, from);
+    const isEnd = WORD_END.test(text.slice(end, end + 20));
+    return isTellingWord(form, word, joint, isEnd, isAccount) ? end : from;
   }
 }
 
-/** Where the value of a field ends; `from` when there is nothing to mask. */
-function valueEnd(text: string, from: number, quoted: boolean, weak: boolean, joint: string): number {
-  const first = text.charAt(from);
-  if (quoted || /[=:>]/.test(joint)) {
-    const mark = /^\\*["']/.exec(text.slice(from, from + 10))?.[0];
-    if (mark !== undefined && (quoted || !weak)) return stringEnd(text, from + mark.length, mark);
-    if ((first === '{' || first === '[') && (quoted || !weak)) return bracketEnd(text, from);
+/** Behind brackets with nothing but numbers and truth values; `from` for anything else. */
+function numbersEnd(text: string, from: number): number {
+  CALL.lastIndex = from;
+  const first = CALL.test(text) ? CALL.lastIndex : from;
+  let depth = 0;
+  for (let at = first; at < Math.min(text.length, first + MAX_NUMBERS); at++) {
+    const character = text.charAt(at);
+    if ('([{'.includes(character)) depth++;
+    else if (')]}'.includes(character)) depth--;
+    if (depth > 0) continue;
+    const inner = text.slice(first, at + 1);
+    return /[\da-z]/i.test(inner) && NUMBERS.test(inner) ? at + 1 : from;
   }
-  const pattern = weak || !/[=:>]/.test(joint) ? PLAIN : WORD;
-  pattern.lastIndex = from;
-  return pattern.test(text) ? pattern.lastIndex : from;
+  return from;
+}
+
+/** Behind a number or a truth value that may stand behind brackets and quotes. */
+function plainEnd(text: string, from: number): number {
+  OPENING.lastIndex = from;
+  OPENING.test(text);
+  PLAIN.lastIndex = Math.max(from, OPENING.lastIndex);
+  return PLAIN.test(text) ? PLAIN.lastIndex : from;
 }
 
 /** Behind the mark that ends a string; what has no end goes on to the end of the text. */
@@ -155,12 +196,4 @@ function bracketEnd(text: string, from: number): number {
     }
   }
   return text.length;
-}
-
-function each(names: readonly string[], kind: MaskKind): Readonly<Record<string, MaskKind>> {
-  return Object.fromEntries(names.map((name) => [name, kind]));
-}
-
-function own(table: Readonly<Record<string, MaskKind>>, word: string): MaskKind | null {
-  return Object.hasOwn(table, word) ? (table[word] ?? null) : null;
 }

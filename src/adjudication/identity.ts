@@ -1,4 +1,4 @@
-import { hostname } from 'node:os';
+import { hostname, userInfo } from 'node:os';
 import { posix } from 'node:path';
 import { canonicalText } from '../core/canonical-json.js';
 import type { Protocol } from '../protocol/schema/protocol.js';
@@ -9,8 +9,10 @@ export interface Identity {
   readonly names: readonly string[];
   /** Training, sampling and evaluation seeds, as text. */
   readonly seeds: readonly string[];
-  /** Names under which this host knows itself. */
+  /** Names under which this host knows itself, and those that the ledger names. */
   readonly hosts: readonly string[];
+  /** The account of who judges, which may be that of who ran the plan. */
+  readonly accounts: readonly string[];
   /** Members of requests whose values differ between conditions of the plan. */
   readonly settings: readonly string[];
   /** Whether conditions differ in their prompts. */
@@ -23,8 +25,15 @@ const ALIASES: Readonly<Record<string, readonly string[]>> = {
   reasoning: ['enable_thinking', 'thinking', 'chat_template_kwargs', 'reasoning_effort', 'reasoning'],
 };
 
-/** @param samplingSeeds of the attempts under judgement */
-export function identityOf(protocol: Protocol, samplingSeeds: Iterable<number>): Identity {
+/**
+ * @param samplingSeeds of the attempts under judgement
+ * @param hosts that the ledger names
+ */
+export function identityOf(
+  protocol: Protocol,
+  samplingSeeds: Iterable<number>,
+  hosts: readonly string[] = [],
+): Identity {
   const seeds = new Set<string>();
   const names = new Set<string>([...Object.keys(protocol.arms), ...Object.keys(protocol.conditions)]);
   for (const [name, model] of Object.entries(protocol.models)) {
@@ -48,9 +57,19 @@ export function identityOf(protocol: Protocol, samplingSeeds: Iterable<number>):
   return {
     names: [...names],
     seeds: [...seeds],
-    hosts: [...new Set([own, own.split('.')[0] ?? own])].filter((name) => name.length > 1),
+    hosts: [...new Set([own, own.split('.')[0] ?? own, ...hosts])].filter((name) => name.length > 1),
+    accounts: ownAccount(),
     ...differences(protocol),
   };
+}
+
+function ownAccount(): readonly string[] {
+  try {
+    return [userInfo().username];
+  } catch {
+    // An account without a name.
+    return [];
+  }
 }
 
 /** Folders that say nothing of a model. */

@@ -1,15 +1,25 @@
 import { isUtf8 } from 'node:buffer';
+import { EncodedNames } from './encoded-names.js';
+import { FOLDED, foldEscapes, unfoldEscapes } from './escapes.js';
 import { FieldMask } from './fields.js';
 import type { Identity } from './identity.js';
 import { PLACEHOLDERS } from './placeholders.js';
+import { maskTestResults } from './test-results.js';
 
-const ESCAPED = /\\u00([2-7][0-9a-f])/gi;
+const ESCAPED = /\\(?:u00|x)([2-7][0-9a-f])/gi;
 const PERCENT = /%(2[DEF]|3[0-9A]|4[0-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])/gi;
 const BASE64 = /[A-Za-z0-9+/_-]{24,}={0,2}/g;
-const URL_HOST = /\b([a-z][a-z0-9+.-]{1,20}):\/\/(?!\/)[^\s/"'<>?#\\⟦]+/gi;
+const URL_HOST = new RegExp(
+  `(?<![A-Za-z0-9+.-])([a-z][a-z0-9+.-]{1,20})://(?!/)[^\\s/"'<>?#\\\\⟦${FOLDED}]+`,
+  'giu',
+);
+/** A host that is called one: its name looks like one, or a port follows. */
+const CALLED_HOST =
+  /(?<![\w-])((?:host|hostname|node|nodename|machine)\s+)(?!v\d)(?:(?=[A-Za-z])[\w.-]*\d[\w.-]*|[A-Za-z][\w.-]*(?=:\d|\s+port\b))/gi;
 const ADDRESS =
   /(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?(?![\d.])|\[[0-9a-f]*:[0-9a-f:]+\](?::\d+)?|(?<![\w:])::1\b|\blocalhost(?::\d+)?\b|(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:local|internal|lan|cluster|corp|intra|localdomain)\b(?::\d+)?/gi;
-const PATH = /(?<![\w.⟧/])(?:file:\/\/)?(?:~|\.{1,2})?(?:\/[\w.@+~=,⟦⟧-]+){2,}\/?|\b[A-Za-z]:\\[^\s"'<>|]+/g;
+const PATH =
+  /(?<![\w.⟧/])(?:file:\/\/)?(?:~|\.{1,2})?(?:\/[\w.@+~=,⟦⟧-]+){2,}\/?|\b[A-Za-z]:[\\\ufdd0-\ufded][^\s"'<>|]+/g;
 /** Folders of systems and interfaces, which tell of no host. */
 const COMMON = /^\/(?:usr|lib|lib64|bin|sbin|etc|proc|sys|dev|v1|api)\//;
 /** A file of code or text keeps its name: it says which program failed. */
@@ -27,10 +37,6 @@ const TIME = new RegExp(
   ].join('|'),
   'g',
 );
-/** Summaries of test programs. */
-const COUNTED = /\b\d+(?: of \d+)?(?= (?:tests? )?(?:passed|failed|errors?|skipped|xfailed|xpassed)\b)/gi;
-const TESTED =
-  /(::\S{1,300}\s+)(?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b|\b(?:PASSED|FAILED)(?=\s+\S{1,300}::)/g;
 /** Shorter numbers stand for too many other things: they are masked where a field calls them a seed. */
 const MIN_SEED_DIGITS = 3;
 
@@ -38,11 +44,13 @@ const MIN_SEED_DIGITS = 3;
 export class EvidenceMask {
   readonly #fields: FieldMask;
   readonly #names: RegExp | null;
+  readonly #encoded: EncodedNames;
   readonly #hosts: RegExp | null;
   readonly #seeds: RegExp | null;
 
   constructor(identity: Identity) {
-    this.#fields = new FieldMask(identity.settings, identity.promptsDiffer);
+    this.#fields = new FieldMask(identity.settings, identity.promptsDiffer, identity.accounts);
+    this.#encoded = new EncodedNames([...identity.names, ...identity.hosts]);
     this.#names = anyOf(identity.names);
     this.#hosts = anyOf(identity.hosts);
     const seeds = identity.seeds.filter((seed) => seed.length >= MIN_SEED_DIGITS);
@@ -51,7 +59,7 @@ export class EvidenceMask {
   }
 
   text(text: string): string {
-    return this.#mask(text, 0);
+    return unfoldEscapes(this.#mask(foldEscapes(text), 0));
   }
 
   #mask(text: string, depth: number): string {
@@ -59,7 +67,8 @@ export class EvidenceMask {
       .replace(ESCAPED, (whole, hex: string) => plain(whole, hex, /["\\]/))
       .replace(PERCENT, (whole, hex: string) => plain(whole, hex, /%/));
     if (depth < 2) masked = masked.replace(BASE64, (run) => this.#base64(run, depth));
-    masked = this.#fields.apply(masked);
+    masked = this.#encoded.replace(masked, PLACEHOLDERS.hex, PLACEHOLDERS.base64);
+    masked = this.#fields.apply(maskTestResults(masked));
     masked = masked
       .replace(URL_HOST, `$1://${PLACEHOLDERS.host}`)
       .replace(ADDRESS, PLACEHOLDERS.host)
@@ -68,10 +77,7 @@ export class EvidenceMask {
     masked = masked.replace(TIME, PLACEHOLDERS.time);
     if (this.#hosts !== null) masked = masked.replace(this.#hosts, PLACEHOLDERS.host);
     if (this.#names !== null) masked = masked.replace(this.#names, PLACEHOLDERS.name);
-    return masked
-      .replace(PATH, maskPath)
-      .replace(COUNTED, PLACEHOLDERS.reward)
-      .replace(TESTED, (_, before: string | undefined) => `${before ?? ''}${PLACEHOLDERS.reward}`);
+    return masked.replace(CALLED_HOST, `$1${PLACEHOLDERS.host}`).replace(PATH, maskPath);
   }
 
   /** What decodes to text that would be masked is masked as a whole. */
@@ -80,7 +86,7 @@ export class EvidenceMask {
     const bytes = Buffer.from(run, 'base64');
     // biome-ignore lint/suspicious/noControlCharactersInRegex: bytes that are no text are meant
     if (!isUtf8(bytes) || /[\u0000-\u0008\u000e-\u001f\u007f]/.test(bytes.toString('latin1'))) return run;
-    const decoded = bytes.toString('utf8');
+    const decoded = foldEscapes(bytes.toString('utf8'));
     return this.#mask(decoded, depth + 1) === decoded ? run : PLACEHOLDERS.base64;
   }
 }

@@ -10,6 +10,7 @@ export const PLACEHOLDERS = {
   digest: '⟦digest⟧',
   time: '⟦time⟧',
   base64: '⟦base64⟧',
+  hex: '⟦hex⟧',
 } as const;
 
 export type MaskKind = keyof typeof PLACEHOLDERS;

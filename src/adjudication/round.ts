@@ -8,6 +8,7 @@ import type { Entry } from '../ledger/entries/entry.js';
 import type { LedgerStore } from '../ledger/store.js';
 import { type Closing, closingDrafts } from './closing.js';
 import { type EvidencePiece, evidenceOf } from './evidence.js';
+import { hostsIn } from './hosts.js';
 import { identityOf } from './identity.js';
 import { EvidenceMask } from './mask.js';
 import { RoundFile, type SealedRound } from './round-file.js';
@@ -35,7 +36,7 @@ export interface RoundProgress {
   readonly questions: number;
   readonly judged: number;
   readonly late: boolean;
-  /** Whether the protocol hides outcomes from those who run it. */
+  /** Whether outcomes are hidden from those who run the plan: the protocol hides them, and they are not unblinded yet. */
   readonly blinded: boolean;
 }
 
@@ -62,7 +63,7 @@ export class AdjudicationRound {
     const seeds = [...this.#entries.values()]
       .flat()
       .flatMap((entry) => (entry.type === 'attempt.started' ? [entry.sampling_seed] : []));
-    this.#mask = new EvidenceMask(identityOf(book.context.protocol, seeds));
+    this.#mask = new EvidenceMask(identityOf(book.context.protocol, seeds, hostsIn(book.store)));
   }
 
   /**
@@ -100,7 +101,7 @@ export class AdjudicationRound {
       questions: this.#items.length,
       judged: this.#judged().size,
       late: fold.unblinded !== null,
-      blinded: fold.context.protocol.blinding !== 'none',
+      blinded: !fold.outcomesVisible,
     };
   }
 

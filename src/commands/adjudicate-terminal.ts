@@ -92,7 +92,7 @@ async function judge(
   dialogue: Dialogue,
 ): Promise<boolean> {
   for (;;) {
-    const reason = await dialogue.question('Reason, in some words (empty: back): ');
+    const reason = await dialogue.question('Reason, in three words or more (empty: back): ');
     if (reason.trim() === '') return false;
     try {
       await round.judge(alias, verdict, reason);

@@ -25,7 +25,10 @@ export const command: CommandDefinition = {
     },
     { flags: '--item <alias>', description: 'show one item; with --verdict and --reason: judge it' },
     { flags: '--verdict <verdict>', description: 'with --item: infrastructure, model or cannot-tell' },
-    { flags: '--reason <text>', description: 'with --verdict: what in the evidence decides' },
+    {
+      flags: '--reason <text>',
+      description: 'with --verdict: what in the evidence decides, in three words or more',
+    },
     { flags: '--search <text>', description: 'with --item: the lines of its evidence that hold a text' },
     {
       flags: '--duplicates <fraction>',
@@ -189,7 +192,9 @@ function headline(round: AdjudicationRound): string {
   return [
     `${judged} of ${questions} questions have a verdict.`,
     ...(late ? ['Outcomes are unblinded: verdicts are late and change nothing.'] : []),
-    ...(blinded ? [] : ['The protocol does not blind outcomes: every audit says so beside the verdicts.']),
+    ...(blinded || late
+      ? []
+      : ['The protocol does not blind outcomes: every audit says so beside the verdicts.']),
   ].join('\n');
 }
 

@@ -37,7 +37,7 @@ describe('evidence is masked', () => {
     ['a sentence', 'the reward is 0.75 now', 'the reward is ⟦reward⟧ now'],
     ['a number beside a name', 'accuracy 0.875', 'accuracy ⟦reward⟧'],
     ['names in capitals and camel case', 'totalScore: 12', 'totalScore: ⟦reward⟧'],
-    ['test programs', '3 passed, 1 failed in 2.1s', '⟦reward⟧ passed, ⟦reward⟧ failed in 2.1s'],
+    ['test programs', '3 passed, 1 failed in 2.1s', '⟦reward⟧ in 2.1s'],
     ['lines of test programs', 'tests/test_a.py::test_b PASSED', 'tests/test_a.py::test_b ⟦reward⟧'],
     ['names', 'loading base and M for default', 'loading ⟦name⟧ and ⟦name⟧ for ⟦name⟧'],
     ['names with seeds', 'served as M@42, from M-42', 'served as ⟦name⟧, from ⟦name⟧'],

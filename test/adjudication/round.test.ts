@@ -51,6 +51,7 @@ describe('a round of adjudication', () => {
     const { questions } = await listed(desk, { duplicates: '0.5' });
     // Four items, two of them twice.
     expect(questions.map(({ judged }) => judged)).toEqual(Array(6).fill(false));
+    expect((await desk.run({ list: true })).json).toMatchObject({ late: false, blinded: true });
     for (const { alias } of questions) {
       const shown = await desk.run({ item: alias });
       expect(shown.text).toContain('proxy said no: upstream closed');
@@ -152,6 +153,7 @@ describe('a round of adjudication', () => {
   it('after unblinding verdicts are late and change nothing', async () => {
     desk = await makeDesk([4], (text) => text, true);
     const { questions } = await listed(desk, { duplicates: '0' });
+    expect((await desk.run({ list: true })).json).toMatchObject({ late: true, blinded: false });
     await desk.run(judge(questions[0]?.alias ?? '', 'model'));
     expect((await desk.run({ close: true })).json).toMatchObject({ closed: { applied: 1, late: true } });
     const all = await entries();

@@ -96,7 +96,7 @@ function verdictForm({ base, alias, judged, fault, reason, search }: ItemView): 
 <h2>Who was at fault?</h2>
 ${fault === null ? html`` : html`<p class="bad" role="alert">${fault}</p>`}
 <input type="hidden" name="alias" value="${alias}"><input type="hidden" name="q" value="${search}">
-<label for="reason">Reason</label>
+<label for="reason">Reason, in three words or more</label>
 <textarea id="reason" name="reason" required maxlength="4000" placeholder="What in the evidence decides">${reason}</textarea>
 <div class="verdicts">${buttons}</div>
 </form>`;
@@ -154,5 +154,5 @@ function layout(title: string, progress: RoundProgress | null, body: Html): Html
 function state({ questions, judged, late, blinded }: RoundProgress): Html {
   return html`<p class="soft">${judged} of ${questions} questions have a verdict. What would tell an arm or an outcome is masked.${
     late ? ' Outcomes are unblinded: verdicts are late and change nothing.' : ''
-  }${blinded ? '' : ' The protocol does not blind outcomes.'}</p>`;
+  }${blinded || late ? '' : ' The protocol does not blind outcomes.'}</p>`;
 }
