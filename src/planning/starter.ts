@@ -41,6 +41,7 @@ const RUNNER = `# The service under test. The gate starts it with the weights th
 runner:
   adapter: openai
   endpoint: chat
+  stream: true # an answer that is cut leaves what had come as evidence
   service:
     argv: [vllm, serve, "{weights}", --host, "{host}", --port, "{port}", --served-model-name, "{model}"]
     ready: { path: /health, timeout_s: 600 }
