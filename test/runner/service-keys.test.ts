@@ -63,6 +63,13 @@ const ACTS: Readonly<Record<string, Act>> = {
     };
     more();
   },
+  // Broken off before the blank line of its last event.
+  'spelled-cut': (response, said, { model }) =>
+    response.end(
+      Array.from(said, (content) => chunk(model, { content }))
+        .join('')
+        .trimEnd(),
+    ),
   spelled: (response, said, { model }) =>
     response.end(
       Array.from(said, (content) => chunk(model, { content })).join('') + chunk(model, {}, 'stop'),
@@ -168,15 +175,16 @@ test('a server that gives its key back in errors, bodies, descriptions and canar
 });
 
 test('streams hold the mark, wherever they are cut into pieces, and are read as they are kept', async () => {
-  const modes = ['refused', 'text', 'slowly', 'spelled'];
+  const modes = ['refused', 'text', 'slowly', 'spelled', 'spelled-cut'];
   const prompts = Object.fromEntries(modes.map((mode) => [mode, `${mode} x`]));
   const plan = await talkative({ prompts, stream: true });
   const summary = await plan.run();
   await assertSilent(plan, [summary.text, JSON.stringify(summary.json)]);
   const signals = await failures(plan);
-  expect(Object.keys(signals).sort()).toEqual(['refused', 'spelled']);
+  expect(Object.keys(signals).sort()).toEqual(['refused', 'spelled', 'spelled-cut']);
   // The texts of this one make up the key: nothing of it is kept.
   expect(signals.spelled).toMatchObject({ cause: 'body_not_json', http_status: 200, first_token: false });
+  expect(signals['spelled-cut']).toMatchObject({ cause: 'body_not_json', http_status: 200 });
   const candidates = (await plan.of('stage.finished')).flatMap(({ result }) =>
     result.kind === 'candidate' ? [result.candidate] : [],
   );

@@ -96,9 +96,12 @@ function spells(body: Buffer, mask: KeyMask): boolean {
   return [...texts.values()].some((pieces) => pieces.length > 1 && mask.holds(pieces.join('')));
 }
 
+const EVENT_END = Buffer.from('\n\n');
+
 function* partsOf(body: Buffer): Generator<Buffer> {
   yield body;
-  for (const { data } of new EventSplitter().feed(body)) yield data;
+  // A stream that broke off may lack the end of its last event alone.
+  for (const { data } of new EventSplitter().feed(Buffer.concat([body, EVENT_END]))) yield data;
 }
 
 function collect(value: JsonValue, place: string, texts: Map<string, string[]>): void {
