@@ -4163,11 +4163,16 @@ class Services:
         self._first = {}
         self._reference = {}
         self._pace = {}
+        self._checks = {}
+        self._suspects = {}
+        self._told = set()
         self.changes = []
         self.doubts = []
+        self.swaps = []
 
     def up(self, entry):
         """A service that is up, by either kind of entry."""
+        self._checks[entry["model"]] = (entry["seq"], 0)
         external = self._service.get("external")
         if self._runner["adapter"] == "openai":
             require((external is not None) == (entry["type"] == "service.attached"), "not the kind of service of the plan")
@@ -4190,6 +4195,8 @@ class Services:
         require(full, "not as many differences as it counts")
         if entry["total"]:
             self.changes.append((entry["model"], entry["seq"], changed[:3]))
+        if at == "end" and any(pointer.startswith("/~1v1~1models") for pointer in changed):
+            self._suspects[entry["session"]] = (entry["model"], True)
         before, after = self._bytes(self._objects[due]), self._bytes(entry["effective"])
         if before is not None and after is not None:
             found = description_changes(before, after, at)
@@ -4209,8 +4216,11 @@ class Services:
         if verdict == "differs":
             since, attempts = self._pace.get(model, (seq, 0))
             self.doubts.append((model, seq, since, attempts))
+            self._told.add(entry["session"])
         else:
             self._pace[model] = (seq, 0)
+            if at == "start":
+                self._checks[model] = (seq, 0)
         self._compare(entry, reference)
 
     def _compare(self, entry, reference):
@@ -4242,6 +4252,13 @@ class Services:
         model = self._protocol["arms"][key["arm"]]["model"]
         model = model if key["training_seed"] is None else "%s@%d" % (model, key["training_seed"])
         self.require_canary(key, services)
+        if self._runner["adapter"] == "openai":
+            session = entry["session"]
+            if not self._suspects.get(session, (None, False))[1]:
+                self._suspects[session] = (model, False)
+        if model in self._checks:
+            since, attempts = self._checks[model]
+            self._checks[model] = (since, attempts + 1)
         if model in self._pace:
             since, attempts = self._pace[model]
             self._pace[model] = (since, attempts + 1)
@@ -4255,6 +4272,15 @@ class Services:
         latest = [service for service in services.values() if service["model"] == model][-1:]
         verdict = latest[0]["canaries"].get("start") if latest else None
         require(verdict in ("reference", "same"), "the service had not answered the canary as before")
+
+    def paused(self, entry):
+        """The end of a session: of one whose service was found to be another one, the attempts that are in doubt."""
+        session = entry["session"]
+        if entry["reason"] != "service_changed" or session not in self._suspects or session in self._told:
+            return
+        model = self._suspects[session][0]
+        since, attempts = self._checks.get(model, (entry["seq"], 0))
+        self.swaps.append((model, entry["seq"], since, attempts))
 
     def stopped(self, entry, service):
         if "canary" in self._service and service is not None and entry["reason"] == "done":
@@ -4282,6 +4308,12 @@ class Services:
             found.append(
                 "A service of %s (%s) answered the canary otherwise than the reference (entry %d): %d attempt%s "
                 "started since entry %d may have met other weights or settings."
+                % (model, self._arms_of(model), seq, attempts, "" if attempts == 1 else "s", since)
+            )
+        for model, seq, since, attempts in self.swaps:
+            found.append(
+                "A service of %s (%s) was found to be another one while it was in use, which ended the session (entry %d): "
+                "%d attempt%s started since entry %d, its last good check, may have met another model."
                 % (model, self._arms_of(model), seq, attempts, "" if attempts == 1 else "s", since)
             )
         return found
@@ -4740,6 +4772,7 @@ class LedgerAudit:
 
     def _run_paused(self, entry):
         self._session(entry, True).ended = True
+        self.services.paused(entry)
 
     def _session_alive(self, entry):
         self._session(entry, True)
