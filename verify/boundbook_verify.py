@@ -3556,6 +3556,7 @@ class Evidence:
         self._runner = plan.protocol["runner"]
         self._streams = self._runner.get("stream", False)
         self._stops = True
+        self._rules = Rules(plan.protocol["attempts"]["rules"])
         self._templates = {
             name: [(role, parse_template(condition["prompt"][role])) for role in ("system", "user") if role in condition["prompt"]]
             for name, condition in plan.protocol["conditions"].items()
@@ -3724,6 +3725,8 @@ class Evidence:
         if self._runner["adapter"] == "command":
             artifacts = self._runner.get("artifacts", []) if entry["stage"] == "generate" else []
             self._check_capture(entry["objects"], self._runner[entry["stage"]], artifacts)
+        if "unfinished_candidate" in entry["objects"]:
+            self._check_unfinished(entry)
         if self._runner["adapter"] == "harbor":
             self._check_said(entry, key)
             self._check_trial(entry, key, candidate, again, taken_over)
@@ -3739,6 +3742,18 @@ class Evidence:
                 self._check_failed_answer(entry, key)
         else:
             self._check_failed_grading(entry, key, candidate)
+
+    def _check_unfinished(self, entry):
+        """What lay in the place of a candidate is graded, unless the rules call what cut its command infrastructure."""
+        result = entry["result"]
+        failed = self._runner["adapter"] == "command" and entry["stage"] == "generate" and result["kind"] == "failure"
+        try:
+            lawful = failed and result["signals"]["phase"] == "running"
+            lawful = lawful and self._rules.attribute(result["signals"])[0] == "infrastructure"
+        except Unsupported:
+            self._outcome.skip("an unfinished candidate that rests on a pattern beyond the common part")
+            return
+        require(lawful, "a candidate that should have been graded was left out", "FAILURE_DIFFERS")
 
     def _grader(self, key):
         return self._plan.condition(key["arm"])["grader"]

@@ -1,4 +1,5 @@
 import type { FailureSignals } from '../attempts/signals.js';
+import { isUnfinished, UNFINISHED } from '../attempts/unfinished.js';
 import { type Digest, digestOf } from '../core/digest.js';
 import { isAnswerGrader } from '../grading/answer.js';
 import type { EntryOf } from '../ledger/entries/entry.js';
@@ -89,6 +90,7 @@ export class EvidenceCheck {
     const { result } = entry;
     this.#form(entry, where);
     this.#captures?.check(entry);
+    this.#unfinished(entry, where);
     if (work !== null) {
       this.#saysOfNoAnswer(entry, work, where);
       if (this.#trials !== null) {
@@ -100,6 +102,24 @@ export class EvidenceCheck {
         this.#grading.report(result, work, where);
       } else this.#failure(entry, result, work, candidate, where);
     }
+  }
+
+  /** P14: what lay in the place of a candidate goes to grading, unless the rules call what cut its command infrastructure. */
+  #unfinished({ stage, result, objects }: StageEntry, where: Place): void {
+    if (objects[UNFINISHED] === undefined) return;
+    const { runner, attempts } = this.#protocol;
+    const isLawful =
+      runner.adapter === 'command' &&
+      stage === 'generate' &&
+      result.kind === 'failure' &&
+      isUnfinished(attempts.rules, result.signals);
+    if (isLawful) return;
+    this.#findings.add({
+      code: 'FAILURE_DIFFERS',
+      where: { ...where, pointer: `/objects/${UNFINISHED}` },
+      message: 'a candidate was left out that should have been graded, or none that could be',
+      outcome: true,
+    });
   }
 
   /** Only an answer says how it ended and what it cost; a process says how it ended. */

@@ -3,6 +3,7 @@ import type { ObjectRole } from '../ledger/mentions.js';
 import type { NotedDeviation } from '../ledger/plan-book.js';
 import type { Protocol } from '../protocol/schema/protocol.js';
 import { OPERATORS_WORD } from '../protocol/schema/services.js';
+import { uncontained } from '../protocol/uncontained.js';
 import { selectorText } from '../slots/selector.js';
 import type { CheckpointReach } from './checkpoint-audit.js';
 import type { LedgerAudit } from './ledger-audit.js';
@@ -71,6 +72,8 @@ export function notCheckedLines({
     lines.push(
       'whether the generate and grade commands did what their sources say: they are bound, and were not run again',
     );
+    const gap = uncontained(protocol);
+    if (gap !== null) lines.push(`whether everything that a stage started had ended before the next: ${gap}`);
   }
   if (protocol?.runner.adapter === 'harbor') {
     lines.push(

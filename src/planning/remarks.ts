@@ -1,6 +1,7 @@
 import { operatorsWord } from '../protocol/operators-word.js';
 import type { Protocol } from '../protocol/schema/protocol.js';
 import { declaredPaths } from '../protocol/setting-checks.js';
+import { uncontained } from '../protocol/uncontained.js';
 import type { SeedCollisions } from './collisions.js';
 import { queuesWithOtherRewards } from './precision.js';
 
@@ -140,6 +141,8 @@ function habits(protocol: Protocol): readonly Remark[] {
   if (Object.keys(protocol.runner.sources).length === 0) {
     remarks.push({ about: 'sources', message: 'no source of the runner is bound (runner.sources is empty)' });
   }
+  const gap = uncontained(protocol);
+  if (gap !== null) remarks.push({ about: 'processes', message: gap });
   if (protocol.attempts.rules.length === 0) {
     remarks.push({
       about: 'rules',

@@ -9,6 +9,7 @@ import type { DraftOf, EntryDraft } from '../ledger/entries/entry.js';
 import { toSlotEvent } from '../ledger/entries/slot-event.js';
 import { type LedgerObject, toObject } from '../ledger/objects.js';
 import type { Evidence, GenerateEnd, GradeEnd } from './adapters/adapter.js';
+import type { StageRecord } from './adapters/stage-record.js';
 
 export interface Recorded {
   readonly drafts: readonly EntryDraft[];
@@ -20,17 +21,15 @@ type Ended<T> = Exclude<T, { kind: 'abandoned' }>;
 type StageDraft = DraftOf<'stage.finished'>;
 
 /** The entry for the end of `generate`, with the objects that it names. */
-export function generateRecord(
-  names: Names,
-  end: Ended<GenerateEnd>,
-): { readonly draft: StageDraft; readonly objects: readonly LedgerObject[] } {
+export function generateRecord(names: Names, end: Ended<GenerateEnd>): StageRecord {
   const kept = keep(end.objects);
   if (end.kind === 'failure') {
     return stageRecord(names, 'generate', { kind: 'failure', signals: end.signals }, end, kept);
   }
   const candidate = toObject(end.bytes);
   const result = { kind: 'candidate', candidate: candidate.digest } as const;
-  return stageRecord(names, 'generate', result, end, [...kept, ['', candidate]]);
+  const record = stageRecord(names, 'generate', result, end, [...kept, ['', candidate]]);
+  return end.cut === undefined ? record : { ...record, cut: end.cut };
 }
 
 /** The entry for the end of `grade`, with the objects that it names. */

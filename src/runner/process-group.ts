@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { BoundbookError, systemCode } from '../core/errors.js';
 import { type ProcessStat, readStat } from './process-identity.js';
-import { familyOf, MARK, markedProcesses, signalGroup, signalProcess } from './process-tree.js';
+import { processesIn } from './process-places.js';
+import { lookout, ProcessTrail } from './process-trail.js';
+import { listProcesses, MARK, markedProcesses, signalGroup, signalProcess } from './process-tree.js';
 import type { Watchdog } from './watchdog.js';
 
 /** How a process ended; all null when it could not be started. */
@@ -32,6 +34,8 @@ export interface GroupSpec {
   readonly stderr: (chunk: Buffer) => void;
   /** The control group that it is born in. */
   readonly cgroup?: Birthplace | null;
+  /** A folder of its own: who is in there belongs to it. Its offspring is then followed while it runs. */
+  readonly folder?: string | null;
 }
 
 /** How long the pipes of an ended process may stay open before they are cut. */
@@ -49,7 +53,9 @@ export class ProcessGroup {
   readonly #mark: string;
   readonly #watchdog: Watchdog | null;
   readonly #cgroup: Birthplace | null;
+  readonly #folder: string | null;
   readonly #started: string;
+  readonly #trail: ProcessTrail;
   readonly #exit: Promise<Exit>;
   #ended: Exit | null = null;
 
@@ -60,7 +66,13 @@ export class ProcessGroup {
     const child = start(spec);
     this.#child = child.process;
     this.#started = (child.process.pid === undefined ? null : readStat(child.process.pid)?.started) ?? '0';
-    if (child.process.pid !== undefined) watchdog?.watch(child.process.pid);
+    this.#folder = spec.folder ?? null;
+    this.#trail = new ProcessTrail({ pid: this.pid, started: this.#started });
+    if (child.process.pid !== undefined) {
+      watchdog?.watch(child.process.pid);
+      // A control group knows its members better.
+      if (this.#folder !== null && this.#cgroup === null) lookout.follow(this.#trail);
+    }
     child.process.stdout?.on('data', spec.stdout).on('error', () => undefined);
     child.process.stderr?.on('data', spec.stderr).on('error', () => undefined);
     this.#exit = child.exit.then((exit) => {
@@ -99,11 +111,19 @@ export class ProcessGroup {
   async clear(): Promise<Exit> {
     const exit = await this.#exit;
     if (this.pid !== 0) {
-      await endAll(this.pid, this.#mark, this.#started, this.#cgroup);
+      await endFound(() => this.#left()).finally(() => lookout.leave(this.#trail));
       this.#watchdog?.forget(this.pid);
     }
     await this.#drain();
     return exit;
+  }
+
+  /** What lives on of it: by its group, its trail, its mark, its folder or its control group. */
+  #left(): readonly ProcessStat[] {
+    const all = listProcesses();
+    const own = [...markedProcesses(this.#mark, this.#started, all), ...(this.#cgroup?.members() ?? [])];
+    const within = this.#folder === null ? [] : processesIn(this.#folder, this.#started, all);
+    return this.#trail.look(all, own, within);
   }
 
   async #drain(): Promise<void> {
@@ -117,18 +137,9 @@ export class ProcessGroup {
   }
 }
 
-/** SIGKILL to whatever is left of a group, carries its mark or is in its control group, until nobody is. */
-function endAll(group: number, mark: string, since: string, cgroup: Birthplace | null): Promise<void> {
-  return endFound(() => {
-    const left = new Map<number, ProcessStat>();
-    if (signalGroup(group, 0)) for (const stat of familyOf(group)) left.set(stat.pid, stat);
-    for (const stat of markedProcesses(mark, since)) left.set(stat.pid, stat);
-    for (const stat of cgroup?.members() ?? []) left.set(stat.pid, stat);
-    return [...left.values()];
-  });
-}
-
 /**
+ * SIGKILL to whatever is found, until nothing is.
+ *
  * @throws {BoundbookError} PROCESS_NOT_ENDED when some cannot be shown dead (F-115): whatever they do next would be
  * taken for the work of others.
  */

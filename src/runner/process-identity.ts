@@ -16,6 +16,9 @@ export interface ProcessStat {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
+  readonly session: number;
+  /** Whether it has a controlling terminal, as what people start by hand has. */
+  readonly hasTerminal: boolean;
   /** `Z` and `X` are processes that have ended. */
   readonly state: string;
   readonly started: string;
@@ -57,8 +60,16 @@ export function readStat(pid: number): ProcessStat | null {
   }
   // The program's name stands in parentheses and may itself hold spaces and parentheses.
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
-  const [state = 'X', parent, group] = fields;
-  return { pid, state, parent: Number(parent), group: Number(group), started: fields[19] ?? '' };
+  const [state = 'X', parent, group, session, terminal] = fields;
+  return {
+    pid,
+    state,
+    parent: Number(parent),
+    group: Number(group),
+    session: Number(session),
+    hasTerminal: terminal !== '0',
+    started: fields[19] ?? '',
+  };
 }
 
 export function hasEnded(stat: ProcessStat): boolean {

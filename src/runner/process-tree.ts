@@ -31,10 +31,14 @@ export function familyOf(group: number): ProcessStat[] {
  * The living processes whose environment carries a mark: offspring is found even when it has left its group and
  * lost its parents. Only processes that began no earlier than `since` (clock ticks) are looked at.
  */
-export function markedProcesses(mark: string, since = '0'): ProcessStat[] {
+export function markedProcesses(
+  mark: string,
+  since = '0',
+  all: readonly ProcessStat[] = listProcesses(),
+): ProcessStat[] {
   const wanted = `${MARK}=${mark}`;
   const from = BigInt(since || '0');
-  return listProcesses().filter(
+  return all.filter(
     (stat) => stat.pid !== process.pid && BigInt(stat.started) >= from && carries(stat.pid, wanted),
   );
 }

@@ -7,6 +7,7 @@ import type { Protocol } from '../protocol/schema/protocol.js';
 import type { Stage } from '../protocol/schema/signals.js';
 import type { Adapter, LostAttempt } from './adapters/adapter.js';
 import type { StageRecord } from './adapters/stage-record.js';
+import { judged } from './cut-candidate.js';
 import { conclusions, stateAfter } from './drafts.js';
 import type { Journal } from './journal.js';
 import { type Job, jobOf, type Tasks } from './plan-queue.js';
@@ -104,7 +105,8 @@ async function recoveryDrafts(
   const now = () => stateAfter(state, draftsOf(ends), rules);
   const adopt = async (stage: Stage, candidate: LostAttempt['candidate']) => {
     const record = await setting.adapter.recover(stage, { attempt, work: job.work, candidate, takenOver });
-    if (record?.draft.slot === slot && record.draft.stage === stage) ends.push(seenAfter(record, evidence));
+    if (record?.draft.slot !== slot || record.draft.stage !== stage) return;
+    ends.push(judged(seenAfter(record, evidence), rules.rules));
   };
   if (state.phase === 'generating') await adopt('generate', null);
   const generated = now();
@@ -124,10 +126,13 @@ async function recoveryDrafts(
   return { entries: [...entries, ...following], objects: ends.flatMap(({ objects }) => objects) };
 }
 
-/** A failure that was durable, and then the host was started anew before the ledger had it. */
+/** A failure, or an end that cut a candidate, that was durable, and then the host was started anew before the ledger had it. */
 function seenAfter(record: StageRecord, { reason }: Evidence): StageRecord {
-  const { draft } = record;
-  if (reason !== 'boot_changed' || draft.result.kind !== 'failure') return record;
+  const { draft, cut } = record;
+  if (reason !== 'boot_changed') return record;
+  if (draft.result.kind !== 'failure') {
+    return cut === undefined ? record : { ...record, cut: { ...cut, host_event: reason } };
+  }
   const signals = { ...draft.result.signals, host_event: reason };
   return { ...record, draft: { ...draft, result: { kind: 'failure', signals } } };
 }

@@ -6,6 +6,7 @@ import type { EntryDraft } from '../ledger/entries/entry.js';
 import { type LedgerObject, toObject } from '../ledger/objects.js';
 import type { Adapter, RunningAttempt } from './adapters/adapter.js';
 import { secondsSince } from './adapters/adapter.js';
+import { judged } from './cut-candidate.js';
 import { conclusions, generateRecord, gradeRecord, type Recorded, stateAfter } from './drafts.js';
 import type { Journal } from './journal.js';
 import type { Job } from './plan-queue.js';
@@ -170,10 +171,11 @@ export class SlotDriver {
     const end = await adapter.generate(running, abandoned);
     if (end.kind === 'abandoned') return this.#recordCut(job, running, met);
     const names = { attempt: running.attempt, slot: job.rules.slot };
-    const record = generateRecord(names, end);
+    const record = judged(generateRecord(names, end), job.rules.rules);
     await adapter.mark(running.attempt, record);
-    if (end.kind === 'failure') {
-      await this.#close(job, recorded(record), met, end.signals);
+    const { result } = record.draft;
+    if (result.kind === 'failure' || end.kind === 'failure') {
+      await this.#close(job, recorded(record), met, result.kind === 'failure' ? result.signals : null);
       return true;
     }
     const candidate = toObject(end.bytes);

@@ -74,7 +74,9 @@ describe('a corrected grade command', () => {
     for (const { request, files, env, cwd } of all) {
       expect(files).toEqual([]);
       expect(env).toEqual(['BOUNDBOOK_MARK', 'HOME', 'PATH']);
-      expect(cwd).toMatch(new RegExp(`^${plan.ledger}/work/regrading-[0-9a-f]{32}/[0-9a-f]{32}/grade-[0-9a-f]{16}/output$`));
+      expect(cwd).toMatch(
+        new RegExp(`^${plan.ledger}/work/regrading-[0-9a-f]{32}/[0-9a-f]{32}/grade-[0-9a-f]{16}/output$`),
+      );
       expect(Object.keys(request).sort()).toEqual(
         ['attempt', 'boundbook', 'candidate', 'expected_tests', 'reward', 'stage', 'task'].sort(),
       );

@@ -69,6 +69,10 @@ const MODES = {
     writeFileSync(join(output, 'orphan.pid'), String(child.pid));
     good();
   },
+  'killed-with': () => {
+    writeFileSync(file, 'half an ans');
+    process.kill(process.pid, 'SIGKILL');
+  },
   killed: () => process.kill(process.pid, 'SIGKILL'),
   // A word now and then, and a good end; the idle limit is shorter than the whole.
   talks: () => {
@@ -207,6 +211,34 @@ Object.assign(MODES, {
       }
     }
   },
+});
+
+/** A shell command without environment, parent or session of this one; it writes its number into `escaped.pid`. */
+const escapeTo = (command, cwd = output) => {
+  const pid = join(output, 'escaped.pid');
+  const script = `(echo $$ > ${pid}.new; mv ${pid}.new ${pid}; ${command}) </dev/null >/dev/null 2>&1 &`;
+  const leader = `exec setsid sh -c '${script} sleep 0.6' </dev/null >/dev/null 2>&1`;
+  spawn('env', ['-i', 'PATH=/usr/bin:/bin', 'sh', '-c', leader], { cwd, stdio: 'ignore' });
+  const timer = setInterval(() => {
+    if (!existsSync(pid)) return;
+    clearInterval(timer);
+    setTimeout(good, 900);
+  }, 20);
+};
+Object.assign(MODES, {
+  // Puts its own report in place of every other for as long as it lives.
+  'escapes-here': () => {
+    const candidate = `sha256:${createHash('sha256').update(`7 by ${request.attempt}`).digest('hex')}`;
+    writeFileSync(
+      join(output, 'forged.json'),
+      JSON.stringify({ task: request.task.id, candidate, tests: {}, reward: 1 }),
+    );
+    escapeTo(
+      `while :; do for r in ${home}/grade*/output/report.json; do cp ${output}/forged.json $r; done; sleep 0.01; done`,
+    );
+  },
+  'escapes-elsewhere': () => escapeTo('cd /; exec sleep 30', '/'),
+  'escapes-with-a-file': () => escapeTo(`cd /; exec sleep 30 3<${output}/escaped.pid`, '/'),
 });
 
 function contain() {

@@ -18,6 +18,7 @@ const MODES = {
   one: () => write(base),
   zero: () => write({ ...base, reward: 0 }),
   half: () => write({ ...base, reward: 0.5 }),
+  'slow-zero': () => setTimeout(() => write({ ...base, reward: 0 }), 400),
   slow: () => setTimeout(() => write(base), 400),
   negative: () => write({ ...base, reward: -0.5 }),
   above: () => write({ ...base, reward: 1.5 }),

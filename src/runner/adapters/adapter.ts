@@ -50,7 +50,12 @@ interface StageEnd {
 export type Abandoned = { readonly kind: 'abandoned' };
 
 export type GenerateEnd =
-  | ({ readonly kind: 'candidate'; readonly bytes: Buffer } & StageEnd)
+  | ({
+      readonly kind: 'candidate';
+      readonly bytes: Buffer;
+      /** How its process ended, when that was no end by itself with exit status 0: it may have been cut while it wrote. */
+      readonly cut?: FailureSignals;
+    } & StageEnd)
   | ({ readonly kind: 'failure'; readonly signals: FailureSignals } & StageEnd)
   | Abandoned;
 

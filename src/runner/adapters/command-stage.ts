@@ -6,6 +6,8 @@ import type { Artifact, CommandRunner } from '../../protocol/schema/command-runn
 import type { Stage } from '../../protocol/schema/signals.js';
 import { fillArgv, type SourcePaths } from '../argv.js';
 import type { Cgroups } from '../cgroup.js';
+import { endFound } from '../process-group.js';
+import { processesIn } from '../process-places.js';
 import type { Watchdog } from '../watchdog.js';
 import { type Abandoned, secondsSince } from './adapter.js';
 import type { AttemptRooms, StageBegins } from './attempt-rooms.js';
@@ -105,6 +107,7 @@ export class CommandStage {
         graceMs: graceS * 1000,
         outputBytes: command.output_bytes,
         spoolFolder: rooms.home(attempt),
+        folder: rooms.home(attempt),
         stop: this.#stopOf(attempt),
         cgroup: cgroups?.make(container) ?? null,
         watchdog,
@@ -116,6 +119,8 @@ export class CommandStage {
   /** Ends what an attempt may have left running outside of every process of its session. */
   async endLeftovers(attempt: string): Promise<void> {
     await this.#stopOf(attempt)?.();
+    const home = this.#setting.rooms.home(attempt);
+    await endFound(() => processesIn(home));
     await this.#setting.cgroups?.clear(containerName(attempt, this.#setting.stage));
   }
 

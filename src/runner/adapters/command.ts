@@ -19,7 +19,7 @@ import { AttemptRooms } from './attempt-rooms.js';
 import { collectFile } from './collect.js';
 import { CommandStage } from './command-stage.js';
 import { type Graded, GradeStage, type ReportGrader } from './grade-stage.js';
-import { damagedEnd, damageSignals, leftBy, missingSignals, missingText } from './stage-end.js';
+import { cutSignals, damagedEnd, damageSignals, leftBy, missingSignals, missingText } from './stage-end.js';
 import type { StageRecord } from './stage-record.js';
 
 export interface CommandSetting {
@@ -86,8 +86,11 @@ export class CommandAdapter implements Adapter {
       }
       const rest = await leftBy(ran, await collectArtifacts(room.outputFile, artifacts, objects), objects);
       const collected = collectFile(room.outputFile, candidate, CANDIDATE_BYTES);
-      // P14: a candidate that is there goes on to grading, however the process ended.
-      if (collected.kind === 'file') return { kind: 'candidate', bytes: collected.bytes, ...rest };
+      if (collected.kind === 'file') {
+        const { bytes } = collected;
+        const cut = cutSignals('generate', exit);
+        return { kind: 'candidate', bytes, ...(cut === null ? {} : { cut }), ...rest };
+      }
       const cause = collected.kind === 'too_large' ? 'body_too_large' : 'candidate_missing';
       const signals = missingSignals('generate', exit, cause, missingText(candidate, collected));
       return { kind: 'failure', signals, ...rest };

@@ -62,6 +62,12 @@ export function damageSignals(stage: Stage, damage: string, exit: StageExit | nu
   });
 }
 
+/** How a process ended that did not end by itself with exit status 0; null for one that did. */
+export function cutSignals(stage: Stage, exit: StageExit): FailureSignals | null {
+  const observed = exitSignals(exit);
+  return observed === null ? null : failureSignals({ stage, ...observed, ...memorySignals(exit) });
+}
+
 /** Why a stage has not made the file that it is for: how its process ended comes before what it left. */
 export function missingSignals(
   stage: Stage,

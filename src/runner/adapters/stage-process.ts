@@ -21,6 +21,8 @@ export interface StageCommand {
   /** Ends what lives outside of the process group; called once the group is gone, however it went. */
   readonly stop?: (() => Promise<StopFailure | null>) | null;
   readonly cgroup?: StageCgroup | null;
+  /** The folder of the attempt: whoever is in there when the stage is over is ended with it. */
+  readonly folder?: string | null;
   readonly watchdog: Watchdog | null;
 }
 
@@ -43,7 +45,7 @@ export async function runStage(command: StageCommand, signal: AbortSignal): Prom
     await command.cgroup?.remove();
     return null;
   }
-  const { argv, cwd, env, mark, outputBytes, watchdog } = command;
+  const { argv, cwd, env, mark, outputBytes, watchdog, folder = null } = command;
   const cgroup = command.cgroup ?? null;
   const killsBefore = cgroup?.oomKills() ?? 0;
   const name = `${command.spoolFolder}/.spool-${randomBytes(8).toString('hex')}`;
@@ -57,7 +59,7 @@ export async function runStage(command: StageCommand, signal: AbortSignal): Prom
     spool.take(chunk);
   };
   const group = new ProcessGroup(
-    { argv, cwd, env, mark, stdout: heard(stdout), stderr: heard(stderr), cgroup },
+    { argv, cwd, env, mark, stdout: heard(stdout), stderr: heard(stderr), cgroup, folder },
     watchdog,
   );
   let stopped: 'wall' | 'idle' | 'outside' | null = null;

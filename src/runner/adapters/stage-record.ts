@@ -1,11 +1,13 @@
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { FailureSignals } from '../../attempts/signals.js';
 import { canonicalBytes } from '../../core/canonical-json.js';
 import { type Digest, digestOf, isDigest } from '../../core/digest.js';
 import { BoundbookError } from '../../core/errors.js';
 import { readFileBounded, writeFileDurable } from '../../core/files.js';
 import { parseStrictJson } from '../../core/strict-json.js';
 import { type DraftOf, entryDraftSchema } from '../../ledger/entries/entry.js';
+import { signals } from '../../ledger/entries/forms.js';
 import type { LedgerObject } from '../../ledger/objects.js';
 
 type StageDraft = DraftOf<'stage.finished'>;
@@ -13,6 +15,8 @@ type StageDraft = DraftOf<'stage.finished'>;
 export interface StageRecord {
   readonly draft: StageDraft;
   readonly objects: readonly LedgerObject[];
+  /** Of a candidate: how its process ended, when that was no end by itself with exit status 0. */
+  readonly cut?: FailureSignals;
 }
 
 const MAX_BYTES = 2 ** 31 - 1;
@@ -20,6 +24,7 @@ const LINE_FEED = 0x0a;
 
 const headerSchema = z.strictObject({
   draft: entryDraftSchema,
+  cut: signals.exactOptional(),
   objects: z.array(
     z.strictObject({ digest: z.custom<Digest>(isDigest, 'not a digest'), size: z.int().min(0) }),
   ),
@@ -30,9 +35,10 @@ const headerSchema = z.strictObject({
  * line and then the bytes of every object that the entry names. It bridges the moment between the end of the process
  * and the ledger's commit: a session that finds it after a crash adopts exactly this end (law 3), whatever came later.
  */
-export async function writeStageRecord(folder: string, { draft, objects }: StageRecord): Promise<void> {
+export async function writeStageRecord(folder: string, { draft, objects, cut }: StageRecord): Promise<void> {
   const header = canonicalBytes({
     draft,
+    ...(cut === undefined ? {} : { cut: { ...cut } }),
     objects: objects.map(({ digest, bytes }) => ({ digest, size: bytes.length })),
   });
   const parts = [header, Buffer.of(LINE_FEED), ...objects.map(({ bytes }) => bytes)];
@@ -71,7 +77,9 @@ function parseRecord(bytes: Buffer, path: string): StageRecord | null {
     objects.push({ digest, bytes: content });
     offset += size;
   }
-  return offset === bytes.length ? { draft: header.data.draft, objects } : null;
+  if (offset !== bytes.length) return null;
+  const { draft, cut } = header.data;
+  return { draft, objects, ...(cut === undefined ? {} : { cut }) };
 }
 
 function recordName(stage: StageDraft['stage']): string {

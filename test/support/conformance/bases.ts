@@ -156,6 +156,12 @@ const BOOKS = {
   },
   /** Two commands for each attempt, and reports of tests with rewards between 0 and 1. */
   command: { lives: COMMAND_LIVES, tasks: COMMAND_TASKS, protocol: commandProtocol },
+  /** The same, and in its first slot a command that was killed while it made a candidate. */
+  cut: {
+    lives: [[{ failure: { ...KILLED, service_alive: null } }, { answer: 'adds' }], ...COMMAND_LIVES.slice(1)],
+    tasks: COMMAND_TASKS,
+    protocol: commandProtocol,
+  },
   /** The same with little room for output, an artifact, a stop command, and rules on memory and on the host. */
   watched: {
     lives: COMMAND_LIVES,

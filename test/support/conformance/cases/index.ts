@@ -10,6 +10,7 @@ import { CARRIED } from './carried.js';
 import { COMMAND } from './command.js';
 import { COMMAND_REGRADINGS } from './command-regradings.js';
 import { COSTS } from './costs.js';
+import { CUT } from './cut.js';
 import { INCARNATIONS } from './incarnations.js';
 import { INTENT } from './intent.js';
 import { OBJECTS } from './objects.js';
@@ -38,6 +39,7 @@ export const CASES: readonly Case[] = [
   ...INCARNATIONS,
   ...COMMAND,
   ...CAPTURE,
+  ...CUT,
   ...SIGNED_CHECKPOINTS,
   ...STATEMENTS,
   ...STREAMS,
