@@ -231,7 +231,16 @@ async function takeUp(
       'An older copy of the file was put back. Restore the newer one, or give the round up with --abandon.',
     );
   }
-  if (resume) throw refused('no round of adjudication is open', '`boundbook adjudicate` opens one.');
+  // A process that was killed behind the last entry of a round left its secret.
+  file.remove();
+  if (resume) {
+    const last = fold.adjudications.closed.at(-1);
+    const hint = '`boundbook adjudicate` opens one.';
+    throw refused(
+      'no round of adjudication is open',
+      last === undefined ? hint : `The round ${last.round} was closed by entry ${last.end}. ${hint}`,
+    );
+  }
   const items = [...fold.slots.judgeable(revises)];
   if (items.length === 0) return null;
   if (fold.amended !== null && fold.unblinded === null)

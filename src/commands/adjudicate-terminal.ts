@@ -160,7 +160,8 @@ export async function closingText({
   return `${labelled(rows)}\nNext: boundbook run --limit 0, then boundbook unblind`;
 }
 
-async function agreementText(pairs: number, agreeing: number): Promise<string> {
+/** The intra-rater figure in words. */
+export async function agreementText(pairs: number, agreeing: number): Promise<string> {
   if (pairs === 0) return 'no item was judged twice';
   const { wilsonInterval } = await import('../analysis/wilson.js');
   const { low, high } = wilsonInterval(agreeing, pairs, 0.95);

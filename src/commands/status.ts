@@ -62,6 +62,7 @@ function ledgerJson(ledger: LedgerStatus): JsonValue {
     adjudication: {
       waiting: ledger.adjudication.waiting,
       open: ledger.adjudication.open === null ? null : { ...ledger.adjudication.open },
+      closed: ledger.adjudication.closed.map((round) => ({ ...round })),
     },
     noted: ledger.noted.map((note) => ({ ...note, slots: { ...note.slots } })),
     incarnation: ledger.incarnation,
@@ -158,6 +159,7 @@ function noLedger(count: number | null): string {
 async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Promise<string[]> {
   const { labelled } = await import('./manifest-output.js');
   const { renderTable } = await import('../planning/table.js');
+  const { adjudicationRows } = await import('./status-adjudication.js');
   const { head, attempts } = ledger;
   const rows = [...ledger.queues, { queue: 'total', role: '', ...ledger.total }].map((row) => {
     const { queue, role, planned, pending, open, settled, unresolved } = row;
@@ -171,7 +173,7 @@ async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Pr
       ['attempts', `${kinds}; ${recovered(attempts)}`],
       ...carriedRows(ledger),
       ...sessionRows(ledger),
-      ...adjudicationRows(ledger),
+      ...(await adjudicationRows(ledger.adjudication)),
       ...(await noteRows(ledger)),
       ['outcomes', outcomes(ledger, blinding)],
     ]),
@@ -191,18 +193,6 @@ async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Pr
 function recovered({ recovered: all, abandoned }: LedgerStatus['attempts']): string {
   const gone = `${all - abandoned} recovered after their process was gone`;
   return abandoned === 0 ? gone : `${gone}, ${abandoned} given up by a second stop or a fault`;
-}
-
-function adjudicationRows({ adjudication: { waiting, open } }: LedgerStatus): [string, string][] {
-  if (open !== null) {
-    const { seq, items, judged } = open;
-    return [
-      ['round', `open since entry ${seq}: ${judged} of ${items} items judged; boundbook adjudicate goes on`],
-    ];
-  }
-  return waiting === 0
-    ? []
-    : [['verdicts', `${waiting} undetermined slots wait for one: boundbook adjudicate`]];
 }
 
 function sessionRows({ sessions, deviations }: LedgerStatus): [string, string][] {

@@ -3,6 +3,7 @@ import { sequenceGaps } from '../manifest/lineage.js';
 import { overduePlans } from '../manifest/overdue.js';
 import { loadManifest } from '../manifest/select.js';
 import { readWorkspace, type StoredManifest } from '../manifest/workspace.js';
+import type { ClosedRound } from './adjudications.js';
 import { type ManifestReference, openBook } from './book.js';
 import { type CarriedSlots, carriedSlots } from './carried-slots.js';
 import { maskParts, type ShownParts } from './costs.js';
@@ -55,6 +56,8 @@ export interface AdjudicationStatus {
     readonly items: number;
     readonly judged: number;
   } | null;
+  /** Rounds that have ended, in order; `pairs` and `agreeing` are their intra-rater figure. */
+  readonly closed: readonly ClosedRound[];
 }
 
 export interface SessionStatus {
@@ -130,7 +133,7 @@ async function ledgerStatus(root: string, stored: StoredManifest): Promise<Ledge
   }
 }
 
-function adjudicationStatus({ slots, adjudications: { open } }: LedgerFold): AdjudicationStatus {
+function adjudicationStatus({ slots, adjudications: { open, closed } }: LedgerFold): AdjudicationStatus {
   return {
     waiting: [...slots.judgeable(false)].length,
     open:
@@ -142,6 +145,7 @@ function adjudicationStatus({ slots, adjudications: { open } }: LedgerFold): Adj
             items: open.items.length + open.duplicates,
             judged: open.judged.length,
           },
+    closed,
   };
 }
 
