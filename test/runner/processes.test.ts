@@ -256,6 +256,28 @@ describe('commands', () => {
     expect(await plan.findings()).toEqual([]);
   });
 
+  test('kill -9 after a candidate removed its room: it is not taken for nothing, and not tried again', async () => {
+    const plan = await childTrial({ ...COMMAND_PLAN, prompts: { a: 'removes-room-and-hangs one' } });
+    const first = start(plan);
+    const homes = () => readdirSync(join(plan.ledger, 'work')).map((name) => join(plan.ledger, 'work', name));
+    await until(() => {
+      const [home] = existsSync(join(plan.ledger, 'work')) ? homes() : [];
+      return home !== undefined && readdirSync(home).join() === 'generate.began';
+    });
+    first.process.kill('SIGKILL');
+    await first.ended;
+    expect((await start(plan).ended).code).toBe(0);
+    expect(await story(plan, 'a')).toEqual([
+      'started first',
+      'recovered end process_gone',
+      'generate failure collect room_damaged -',
+      'undetermined by null',
+      'finished failure',
+      'unresolved undetermined',
+    ]);
+    expect(await plan.findings()).toEqual([]);
+  });
+
   test('kill -9 while something like a container runs: the next run ends it by its name', async () => {
     const containers = temporaryFolder();
     const runner = COMMAND_PLAN.runner
