@@ -89,6 +89,7 @@ conditions:
   default:
     prompt: { user: "{question}" }
     decoding: { temperature: 1, top_p: 1, top_k: -1, min_p: 0, max_tokens: 8 }
+    reasoning: off
     grader: { kind: integer, answer: answer }
 arms:
   M: { model: M, condition: default }

@@ -12,13 +12,6 @@ export const command: CommandDefinition = {
     const { freezeProtocol } = await import('../manifest/freeze.js');
     const { hashProgress, manifestJson, manifestText } = await import('./manifest-output.js');
     const stored = await freezeProtocol(protocol, { root, signal, now, onProgress: hashProgress(progress) });
-    const { unsaidReasoning } = await import('../planning/remarks.js');
-    const remarks = unsaidReasoning(stored.manifest.protocol);
-    return {
-      text: [manifestText('frozen', stored), ...remarks.map(({ message }) => `remark: ${message}`)].join(
-        '\n',
-      ),
-      json: { ...manifestJson(stored), remarks: remarks.map((remark) => ({ ...remark })) },
-    };
+    return { text: manifestText('frozen', stored), json: manifestJson(stored) };
   },
 };

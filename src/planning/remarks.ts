@@ -18,7 +18,6 @@ export function planRemarks(protocol: Protocol, collisions: SeedCollisions): rea
     ...unused(protocol),
     ...collisionRemark(protocol, collisions),
     ...restarts(protocol),
-    ...unsaidReasoning(protocol),
     ...foreignService(protocol),
     ...queuesWithOtherRewards(protocol).map((queue) => ({
       about: 'standard-error',
@@ -103,18 +102,6 @@ function restarts(protocol: Protocol): readonly Remark[] {
         'order.group_by names not both arm and training_seed: the service restarts whenever the weights change',
     },
   ];
-}
-
-/** B2: whether a model may reason is said in every condition; the server's own default is nobody's plan. */
-/** B2: where a condition says nothing of reasoning, requests carry no flag and the server's template decides. */
-export function unsaidReasoning(protocol: Protocol): readonly Remark[] {
-  if (protocol.runner.adapter !== 'openai') return [];
-  return Object.entries(protocol.conditions)
-    .filter(([, condition]) => condition.reasoning === undefined)
-    .map(([name]) => ({
-      about: 'reasoning',
-      message: `the condition ${quoted(name)} leaves reasoning to the server's default; write reasoning: on or off`,
-    }));
 }
 
 /** P10. */

@@ -90,6 +90,7 @@ function checkConditions(protocol: Protocol, collector: FaultCollector): void {
     checkPrompt(condition, path, collector);
     checkGrader(condition, protocol.runner.adapter, [...path, 'grader'], collector);
     checkLoopStop(condition, protocol.runner, [...path, 'loop_stop'], collector);
+    checkReasoning(condition, protocol.runner, path, collector);
     const text = canonicalText(condition);
     const twin = seen.get(text);
     if (twin !== undefined) {
@@ -142,6 +143,21 @@ function checkLoopStop(
       `It takes at least ${least} units.`,
     );
   }
+}
+
+/** B2: every request of a chat says whether the model may reason; the default of a server's template is nobody's plan. */
+function checkReasoning(
+  { reasoning }: Condition,
+  runner: Runner,
+  path: Path,
+  collector: FaultCollector,
+): void {
+  if (reasoning !== undefined || runner.adapter !== 'openai' || runner.endpoint !== 'chat') return;
+  collector.add(
+    path,
+    'nothing says whether the model may reason: the default of its template would decide',
+    'Write reasoning: on or off. A template without such a flag ignores it.',
+  );
 }
 
 /** Checks the templates of a condition's prompt. */

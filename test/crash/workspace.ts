@@ -57,6 +57,7 @@ conditions:
   default:
     prompt: { user: "{prompt}" }
     decoding: { temperature: 1, top_p: 1, top_k: -1, min_p: 0, max_tokens: 8 }
+    reasoning: off
     grader: ${GRADERS[kind]}
 arms:
   M: { model: M, condition: default }

@@ -48,17 +48,28 @@ test('plan says in which order slots run and how they split', async () => {
   for (const line of text.split('\n')) expect(line.length, line).toBeLessThanOrEqual(100);
 });
 
-test('check remarks on a condition that leaves reasoning out (B2); the starter says it', async () => {
+test('check and freeze refuse a chat whose condition leaves reasoning out (B2); the starter says it', async () => {
   await createWorkspace(folder, 'openai');
   const path = 'protocol/example.yaml';
-  const about = async () =>
-    ((await run(check, folder, [path])).json as { remarks: { about: string }[] }).remarks.map((r) => r.about);
-  expect(await about()).not.toContain('reasoning');
-  writeFileSync(join(folder, path), STARTERS.openai.protocol.replace(/^ +reasoning: .*\n/m, ''));
-  expect(await about()).toContain('reasoning');
-  const frozen = await run(freeze, folder, [path]);
-  expect(frozen.text).toContain("leaves reasoning to the server's default; write reasoning: on or off");
-  expect(frozen.json).toMatchObject({ remarks: [{ about: 'reasoning' }] });
+  await run(check, folder, [path]);
+  const without = STARTERS.openai.protocol.replace(/^ +reasoning: .*\n/m, '');
+  writeFileSync(join(folder, path), without);
+  const refusal = {
+    code: 'PROTOCOL_INVALID',
+    exitCode: 2,
+    faults: [
+      expect.objectContaining({
+        where: '/conditions/default',
+        message: expect.stringContaining('nothing says whether the model may reason') as string,
+        hint: expect.stringContaining('Write reasoning: on or off.') as string,
+      }) as object,
+    ],
+  };
+  await expect(run(check, folder, [path])).rejects.toMatchObject(refusal);
+  await expect(run(freeze, folder, [path])).rejects.toMatchObject(refusal);
+  // The completions endpoint renders no template, so that there is nothing to switch.
+  writeFileSync(join(folder, path), without.replace('endpoint: chat', 'endpoint: completions'));
+  await run(check, folder, [path]);
 });
 
 test('verify of a protocol names freeze, and is no refusal of the gate', async () => {

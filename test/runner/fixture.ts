@@ -133,6 +133,7 @@ conditions:
   default:
     prompt: { user: "{prompt}" }
     decoding: { temperature: 1, top_p: 1, top_k: -1, min_p: 0, max_tokens: 8 }
+    reasoning: off
     grader: ${setting.grader ?? '{ kind: integer, answer: answer }'}${setting.loopStop === undefined ? '' : `\n    loop_stop: ${setting.loopStop}`}
 arms:
 ${each((model) => `  ${model}: { model: ${model}, condition: default }`)}

@@ -95,6 +95,7 @@ test('a request names every sampling field, and request, response and candidate 
     seed,
     n: 1,
     stream: false,
+    chat_template_kwargs: { enable_thinking: false },
   });
   const stage = finished.find((entry) => entry.attempt === one?.attempt && entry.stage === 'generate');
   const response = book.store.getObject(stage?.objects.response ?? 'sha256:').toString();
