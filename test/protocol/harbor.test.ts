@@ -51,7 +51,7 @@ describe('a plan with a harbor runner', () => {
       /Boundbook sets this itself/,
     ],
     ['an unknown placeholder', put('"{temperature}"', '"{warmth}"'), /\{warmth\} is not known here/],
-    ['what a condition does not say', put('"{temperature}"', '"{reasoning}"'), /does not say it/],
+    ['what a condition does not say', put('"{temperature}"', '"{presence_penalty}"'), /does not say it/],
     ['no agent', put('agent: { name: terminus-2,', 'agent: {'), /names no agent/],
     [
       'inner limits above the deadline',
