@@ -330,8 +330,9 @@ const RESULTS = {
   'half-a-character': (text) => text.replace('"trial_uri": "file', '"trial_uri": "\\ud800file'),
 };
 
-if (mode === 'no-folder') {
-  rmSync(folder, { recursive: true });
+if (mode === 'no-folder' || mode === 'no-home') {
+  // A home holds one attempt: the trials folder, and the trial below it.
+  rmSync(mode === 'no-home' ? join(folder, '../..') : folder, { recursive: true });
   process.exit(0);
 }
 

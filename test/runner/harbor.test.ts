@@ -102,6 +102,7 @@ const ENDS: Readonly<Record<string, string>> = {
   'link-result': unread,
   'no-result': unread,
   'no-folder': unread,
+  'no-home': unread,
   'linked-folder': unread,
   'huge-result': unread,
   'no-end': unread,

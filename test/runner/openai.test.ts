@@ -53,7 +53,10 @@ let plan: Trial;
 test('every way in which a server answers ends in exactly its entries', async () => {
   const memory = process.memoryUsage().rss;
   const modes = Object.keys(CASES);
-  plan = await trial({ prompts: Object.fromEntries(modes.map((mode) => [`t-${mode}`, `${mode} ${mode}`])) });
+  plan = await trial({
+    prompts: Object.fromEntries(modes.map((mode) => [`t-${mode}`, `${mode} ${mode}`])),
+    limits: 'request_s: 6, queue_wait_s: 20, response_bytes: 1000000',
+  });
   const summary = await plan.run({ workers: modes.length });
   expect(summary.reason).toBe('finished');
   for (const [mode, expected] of Object.entries(CASES)) {

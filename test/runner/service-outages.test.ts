@@ -123,7 +123,7 @@ test.concurrent('the operator can stop while an external service is waited for',
 
 test.concurrent.each([
   ['with a health watch', 'health: { every_s: 0.1, timeout_s: 0.2, failures: 2 }', 20],
-  ['without a health watch', '', 0.5],
+  ['without a health watch', '', 2],
 ])(
   'a started service that lives and lets nobody in is waited for, ended and started again, %s',
   async (_, serviceKeys, readyS) => {

@@ -26,6 +26,7 @@ import {
   type TrialGrade,
   verifierSeconds,
 } from './harbor-trial.js';
+import { damageCode } from './room-damage.js';
 import { runStage, type StageExit } from './stage-process.js';
 import { readStageRecord, type StageRecord, writeStageRecord } from './stage-record.js';
 import { runStop, type StopFailure } from './stop-command.js';
@@ -105,7 +106,12 @@ export class HarborAdapter implements Adapter {
   }
 
   async mark(attempt: string, record: StageRecord): Promise<void> {
-    await writeStageRecord(this.#home(attempt), record);
+    try {
+      await writeStageRecord(this.#home(attempt), record);
+    } catch (error) {
+      // A trial that removed its own folder ends by itself alone: its entry follows, and only a crash before it asks here.
+      if (damageCode(error) === null) throw error;
+    }
     // The file is durable in its folder, but that folder's own name is not.
     await syncFolder(this.#setting.workFolder).catch((error: unknown) => {
       throw writeError(this.#setting.workFolder, error);
