@@ -26,17 +26,7 @@ const MODES = [
     'empty',
     'null',
   ],
-  ...[
-    'nobody',
-    'nan',
-    'wrong-type',
-    'two',
-    'aborted',
-    'no-end',
-    'huge',
-    'mid-body',
-    'bad-chunk',
-  ],
+  ...['nobody', 'nan', 'wrong-type', 'two', 'aborted', 'no-end', 'huge', 'mid-body', 'bad-chunk'],
   ...['bad-status', 'reset', 'reset-once', 'busy-twice', '500', 'redirect', 'context', 'slow'],
 ];
 

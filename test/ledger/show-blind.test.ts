@@ -63,7 +63,9 @@ describe.each(Object.entries(STARTS))('before unblinding, of %s', (start, begin)
       for (const one of group) expect([one.name, one.slot]).toEqual([one.name, group[0]?.slot]);
     }
     // Whatever an entry is, it is masked in the same words; entries of earlier attempts are shown as they are.
-    const masked = new Set(seen.flatMap(({ entries }) => [...entries].filter((text) => /"masked":true/.test(text))));
+    const masked = new Set(
+      seen.flatMap(({ entries }) => [...entries].filter((text) => /"masked":true/.test(text))),
+    );
     expect([...masked]).toHaveLength(1);
     expect([...masked][0]).not.toMatch(/stage|settled|attempt|slot|time"/);
     expect(new Set(seen.map(({ entries }) => entries.size)).size).toBe(1);
