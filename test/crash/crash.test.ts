@@ -86,7 +86,7 @@ describe(`kill -9 at any time (seed ${SEED})`, () => {
   test(
     'loses nothing, starts nothing twice and settles by the first report',
     async () => {
-      const target = LONG ? 400 : 15;
+      const target = LONG ? 400 : 10;
       const stories = killsInTime(templates, `${SEED} time`, lengthMs);
       const tally = await playAll(stories, folder, PARALLEL, ({ kills }) => kills >= target);
       report('kills in time', tally);
@@ -100,7 +100,7 @@ describe.skipIf(missing !== null)(`at a chosen system call (${missing ?? 'strace
   test(
     'kill -9 before and after durable steps, and again while it recovers',
     async () => {
-      const target = LONG ? 300 : 15;
+      const target = LONG ? 300 : 10;
       const stories = killsAtSteps(templates, `${SEED} steps`);
       const tally = await playAll(stories, folder, PARALLEL, ({ kills }) => kills >= target);
       report('kills at steps', tally);
@@ -122,7 +122,7 @@ describe.skipIf(missing !== null)(`at a chosen system call (${missing ?? 'strace
   test(
     'calls that fail with EIO or ENOSPC end the run in a documented way, and the next one goes on',
     async () => {
-      const target = LONG ? 500 : 15;
+      const target = LONG ? 500 : 10;
       const stories = faults(templates, `${SEED} faults`);
       const tally = await playAll(stories, folder, PARALLEL, (soFar) => soFar.faults >= target);
       report('faults', tally);
