@@ -107,10 +107,12 @@ describe('evidence is masked', () => {
   const TWO = `  default:
     prompt: { system: "Answer with a number.", user: "{question}" }
     decoding: { temperature: 1, top_p: 1, top_k: -1, min_p: 0, max_tokens: 8 }
+    reasoning: off
     grader: { kind: integer, answer: answer }
   warm:
     prompt: { system: "Answer with care.", user: "{question}" }
     decoding: { temperature: 0.5, top_p: 1, top_k: -1, min_p: 0, max_tokens: 8 }
+    reasoning: off
     grader: { kind: integer, answer: answer }
 arms:
   M: { model: M, condition: warm }`;
