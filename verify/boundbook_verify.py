@@ -5962,7 +5962,7 @@ class ReportBuilder:
         }
 
     def _regradings(self, shown):
-        names = ("same", "changed", "truncated", "failed")
+        names = ("outputs", "same", "changed", "truncated", "failed")
         found = [
             one if shown else {**one, **{name: None for name in names if name in one}} for one in self._audit.regradings
         ]

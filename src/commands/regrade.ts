@@ -76,20 +76,22 @@ export const command: CommandDefinition = {
       const head = book.head();
       const outputs = changed + same + truncated + (failed ?? 0);
       const rows: readonly (readonly [string, string])[] = [
-        ['regraded', `${outputs} outputs, as entry ${closed.seq} says`],
+        ['regraded', `${visible ? `${outputs} outputs` : 'all outputs'}, as entry ${closed.seq} says`],
         ['changed', visible ? String(changed) : 'masked until unblind'],
         ['truncated', visible ? String(truncated) : 'masked until unblind'],
-        ...(failed === undefined ? [] : [['failed', `${failed} without a valid report`] as const]),
+        ...(failed === undefined
+          ? []
+          : [['failed', visible ? `${failed} without a valid report` : 'masked until unblind'] as const]),
         ['leaf', head.leaf ?? ''],
         ['root', head.root],
       ];
       const json = {
         regrading: closed.regrading,
         entry: closed.seq,
-        outputs,
+        outputs: visible ? outputs : null,
         changed: visible ? changed : null,
         truncated: visible ? truncated : null,
-        ...(failed === undefined ? {} : { failed }),
+        ...(failed === undefined ? {} : { failed: visible ? failed : null }),
         manifest: book.manifestDigest,
         head: { ...head },
       };

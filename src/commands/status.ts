@@ -190,6 +190,12 @@ async function ledgerText(ledger: LedgerStatus, blinding: 'masked' | 'none'): Pr
   ];
 }
 
+const MAX_DETAIL = 300;
+
+function clipped(text: string): string {
+  return text.length <= MAX_DETAIL ? text : `${text.slice(0, MAX_DETAIL - 1)}…`;
+}
+
 function recovered({ recovered: all, abandoned }: LedgerStatus['attempts']): string {
   const gone = `${all - abandoned} recovered after their process was gone`;
   return abandoned === 0 ? gone : `${gone}, ${abandoned} given up by a second stop or a fault`;
@@ -211,7 +217,7 @@ function sessionRows({ sessions, deviations }: LedgerStatus): [string, string][]
       .slice(-5)
       .map(({ seq, reason, detail }, i): [string, string] => [
         i === 0 ? 'interrupted' : '',
-        `by ${reason} (entry ${seq})${detail === null ? '' : `: ${detail.slice(0, reason === 'service_changed' ? 300 : 60)}`}`,
+        `by ${reason} (entry ${seq})${detail === null ? '' : `: ${clipped(detail)}`}`,
       ]),
   ];
 }

@@ -16,7 +16,13 @@ export function maskEntry(entry: Entry, state: SlotState | null): JsonObject {
   const { seq, prev, time, type } = entry;
   if (entry.type === 'regrading.opened') return { ...asJson(entry), slots: MASK };
   if (entry.type === 'regrading.closed')
-    return { ...asJson(entry), changed: MASK, same: MASK, truncated: MASK };
+    return {
+      ...asJson(entry),
+      changed: MASK,
+      same: MASK,
+      truncated: MASK,
+      ...(entry.failed === undefined ? {} : { failed: MASK }),
+    };
   if (entry.type === 'recheck.declared') return { ...asJson(entry), stopped: MASK, sample: MASK };
   if (isRecheck(entry)) return { seq, prev, time, type, recheck: entry.recheck, masked: true };
   if (state === null || !('slot' in entry)) return asJson(entry);

@@ -12,6 +12,9 @@ const WEAK: ReadonlySet<string> = new Set(['exception', 'text', 'stage']);
 const CHOSEN: Readonly<Record<string, ReadonlySet<string> | 'any'>> = {
   exit_status: 'any',
   signal: 'any',
+  oom_kill: 'any',
+  first_token: 'any',
+  service_alive: new Set(['true']),
   cause: new Set([
     'exit_status',
     'killed_by_signal',
@@ -20,11 +23,12 @@ const CHOSEN: Readonly<Record<string, ReadonlySet<string> | 'any'>> = {
     'candidate_missing',
     'report_missing',
     'report_invalid',
+    'grader_fault',
     'trial_exception',
     'trial_unreadable',
     'room_damaged',
   ]),
-  phase: new Set(['running', 'collect']),
+  phase: new Set(['running', 'collect', 'agent_execution']),
 };
 
 /** Checks the attribution rules: patterns compile, names carry no verdict (law 7), every rule can fire. */
@@ -61,12 +65,25 @@ export function checkPattern(source: string | undefined, path: Path, collector: 
   }
 }
 
+/** Names that do not settle who is at fault (P14): neither does the verifier's being at work. */
+const UNSETTLED: ReadonlySet<string> = new Set([
+  'RewardFileNotFoundError',
+  'VerifierTimeoutError',
+  'EnvironmentDead',
+]);
+
 /** Whether a rule rests on exception names or texts, with no typed signal beside them that a candidate cannot choose. */
 function restsOnNames(when: When): boolean {
   if (when.exception === undefined && when.text === undefined) return false;
+  const isUnsettled = listOf(when.exception).some((name) => UNSETTLED.has(String(name)));
   return Object.entries(when).every(
-    ([condition, allowed]) => WEAK.has(condition) || isChosen(condition, allowed),
+    ([condition, allowed]) =>
+      WEAK.has(condition) || isChosen(condition, allowed) || (isUnsettled && isVerifier(condition, allowed)),
   );
+}
+
+function isVerifier(condition: string, allowed: unknown): boolean {
+  return condition === 'phase' && listOf(allowed).includes('verifier');
 }
 
 function isChosen(condition: string, allowed: unknown): boolean {

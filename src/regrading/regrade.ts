@@ -249,9 +249,13 @@ class Session {
   #stopped(left: number): BoundbookError {
     const { reason } = this.#options.signal;
     const by = typeof reason === 'string' ? reason : 'a signal';
-    return new BoundbookError('STOPPED', `stopped by ${by} with ${left} outputs left`, {
-      hint: 'Run the same command again to go on.',
-    });
+    return new BoundbookError(
+      'STOPPED',
+      `stopped by ${by} ${this.#book.fold.outcomesVisible ? `with ${left} outputs left` : 'before the end'}`,
+      {
+        hint: 'Run the same command again to go on.',
+      },
+    );
   }
 
   #sayStopping(): void {
@@ -266,6 +270,13 @@ class Session {
     if (performance.now() - this.#said < SAY_MS) return;
     this.#said = performance.now();
     const { open, recorded } = this.#book.fold.regradings;
-    this.#options.say(`${recorded.size} of ${open?.slots.count} outputs graded again`);
+    const of = open?.slots.count ?? 0;
+    const share = of === 0 ? 100 : Math.floor((100 * recorded.size) / of);
+    // Before unblinding no number is told: it says how many slots of an arm a report settled (law 8).
+    this.#options.say(
+      this.#book.fold.outcomesVisible
+        ? `${recorded.size} of ${of} outputs graded again`
+        : `${share} % of the outputs graded again`,
+    );
   }
 }

@@ -160,6 +160,7 @@ function regradingsOf(regradings: readonly RegradingInput[], blinded: boolean): 
   return {
     regradings: regradings.map(({ failed, ...one }) => ({
       ...one,
+      outputs: blinded ? null : one.outputs,
       same: blinded ? null : one.same,
       changed: blinded
         ? null

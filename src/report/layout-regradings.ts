@@ -25,7 +25,7 @@ function blocksOf(one: RegradingReport): readonly Block[] {
   } = one;
   const again = resumed === 0 ? '' : ` It was left and taken up again ${plural(resumed, 'time')}.`;
   const about = paragraph(
-    `Entry ${entry}, ${time}, ${late ? 'after' : 'before'} outcomes were open: ${plural(outputs, 'output')} of ` +
+    `Entry ${entry}, ${time}, ${late ? 'after' : 'before'} outcomes were open: ${outputs === null ? 'outputs' : plural(outputs, 'output')} of ` +
       `${conditions.join(', ')} under the grader ${grader}: ${reason}${closed ? '' : ' (not finished)'}. No slot, score or decision of the plan rests on it.${again}`,
   );
   const { failed = [] } = one;

@@ -269,7 +269,10 @@ export interface CostOfArm extends ShownParts {
 }
 
 /** B6: exploratory. What was changed is null while outcomes are blinded (law 8). */
-export interface RegradingReport extends Omit<RegradingInput, 'same' | 'changed' | 'truncated' | 'failed'> {
+export interface RegradingReport
+  extends Omit<RegradingInput, 'outputs' | 'same' | 'changed' | 'truncated' | 'failed'> {
+  /** How many slots a report had settled: beside the settled ones it tells those that settled without one. */
+  readonly outputs: number | null;
   readonly same: number | null;
   readonly changed: readonly RegradedOutput[] | null;
   readonly truncated: readonly OutputKey[] | null;

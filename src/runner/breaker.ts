@@ -65,12 +65,19 @@ export class Breaker {
   describe(): string {
     return this.#count >= this.#limit || this.#silent === null
       ? `${this.#count} infrastructure failures in a row, each "${this.#cause ?? ''}"`
-      : `${this.#silence} attempts in a row at ${this.#silent.service} reached their time limit, and no answer came in between`;
+      : `${this.#silence} attempts in a row at ${this.#silent.service} reached their time limit or were turned away, and no answer came in between`;
   }
 }
 
-/** The time was over before anything of an answer was there. Whose fault a rule calls that is no matter. */
-function isSilent({ cause, first_token }: FailureSignals): boolean {
+/** Statuses by which a server says that it takes no question of this client, whatever the question: a key, a path, a name. */
+const TURNED_AWAY: ReadonlySet<number | null> = new Set([401, 403, 404]);
+
+/**
+ * The time was over before anything of an answer was there, or every question is turned away. Whose fault a rule calls that
+ * is no matter.
+ */
+function isSilent({ cause, first_token, http_status }: FailureSignals): boolean {
+  if (cause === 'http_status') return TURNED_AWAY.has(http_status);
   return cause === 'time_limit' && first_token !== true;
 }
 

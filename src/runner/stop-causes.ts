@@ -28,7 +28,7 @@ export function stopForLackOfSpace(stop: StopSwitch, folder: string): boolean {
 export function stopForBreaker(stop: StopSwitch, breaker: Breaker): void {
   const detail = breaker.describe();
   const error = new BoundbookError('BREAKER_OPEN', `the breaker opened: ${detail}`, {
-    hint: 'Find the cause before running again: each of these slots has used its one replacement or will.',
+    hint: 'Find the cause before running again: a slot that fails so is replaced once at most, and what no rule attributes stays unresolved.',
   });
   stop.request({ reason: 'breaker', detail, error }, null);
 }

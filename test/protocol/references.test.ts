@@ -307,6 +307,10 @@ const CASES: readonly Case[] = [
     '{ signal: SIGKILL, exception: EnvironmentDead }',
     '{ stage: generate, cause: [killed_by_signal, connection_lost], text: reset }',
     '{ cause: time_limit, phase: collect, text: reset }',
+    '{ oom_kill: false, text: CUDA }',
+    '{ service_alive: true, first_token: false, text: reset }',
+    '{ phase: agent_execution, cause: trial_exception, text: CUDA }',
+    '{ phase: verifier, exception: VerifierTimeoutError }',
   ].map(
     (when): Case => [
       `a rule that suffices on text beside what a candidate can bring about (law 7): ${when}`,
@@ -358,6 +362,8 @@ describe('references and settings', () => {
     '{ phase: environment_setup, exception: EnvironmentStartTimeoutError }',
     '{ phase: spawn, text: ENOENT }',
     '{ http_status: 400, text: context }',
+    '{ service_alive: false, text: reset }',
+    '{ phase: verifier, cause: trial_exception, exception: AddTestsDirError }',
     '{ host_event: boot_changed, signal: SIGTERM, text: shutdown }',
   ])('a text may narrow a rule that suffices by what no candidate can bring about: %s', (when) => {
     expect(() => read(spoil(['{ cause: connection_lost }', when]))).not.toThrow();

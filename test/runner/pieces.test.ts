@@ -72,7 +72,7 @@ describe('the breaker, where a service is silent', () => {
       expect(open).toEqual([false, false, true]);
       if (attribution !== 'infrastructure')
         expect(breaker.describe()).toBe(
-          '3 attempts in a row at s#0 reached their time limit, and no answer came in between',
+          '3 attempts in a row at s#0 reached their time limit or were turned away, and no answer came in between',
         );
     }
   });
@@ -99,6 +99,14 @@ describe('the breaker, where a service is silent', () => {
       breaker.failed(one, one === server ? 'infrastructure' : 'undetermined', 's#0'),
     );
     expect(mixed).toEqual([false, false, true]);
+  });
+
+  test('opens when every question is turned away: an expired key, a wrong name', () => {
+    for (const http_status of [401, 403, 404]) {
+      const away = failureSignals({ stage: 'generate', phase: 'headers', cause: 'http_status', http_status });
+      expect(ends(new Breaker(3), away, away, away)).toEqual([false, false, true]);
+      expect(ends(new Breaker(2), away, null, away, away)).toEqual([false, false, false, true]);
+    }
   });
 
   test('does not speak of time limits of programs', () => {

@@ -63,7 +63,8 @@ test.concurrent('a front end without its engine opens the breaker, although rule
   expect(await plan.of('run.paused')).toMatchObject([
     {
       reason: 'breaker',
-      detail: '3 attempts in a row at M@42#0 reached their time limit, and no answer came in between',
+      detail:
+        '3 attempts in a row at M@42#0 reached their time limit or were turned away, and no answer came in between',
     },
   ]);
   expect((await plan.of('attempt.started')).length).toBeLessThanOrEqual(4);
