@@ -3556,7 +3556,6 @@ class Evidence:
         self._runner = plan.protocol["runner"]
         self._streams = self._runner.get("stream", False)
         self._stops = True
-        self._rules = Rules(plan.protocol["attempts"]["rules"])
         self._templates = {
             name: [(role, parse_template(condition["prompt"][role])) for role in ("system", "user") if role in condition["prompt"]]
             for name, condition in plan.protocol["conditions"].items()
@@ -3749,7 +3748,8 @@ class Evidence:
         failed = self._runner["adapter"] == "command" and entry["stage"] == "generate" and result["kind"] == "failure"
         try:
             lawful = failed and result["signals"]["phase"] == "running"
-            lawful = lawful and self._rules.attribute(result["signals"])[0] == "infrastructure"
+            rules = Rules(self._plan.protocol["attempts"]["rules"])
+            lawful = lawful and rules.attribute(result["signals"])[0] == "infrastructure"
         except Unsupported:
             self._outcome.skip("an unfinished candidate that rests on a pattern beyond the common part")
             return

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { canonicalBytes } from '../../src/core/canonical-json.js';
@@ -187,4 +187,23 @@ test('a room that was destroyed before the runner died is told from one that was
   const began = JSON.parse(readFileSync(path, 'utf8')) as Record<string, JsonValue>;
   writeFileSync(path, canonicalBytes({ ...began, boot_id: 'another' }));
   expect(await adapterIn(folder).recover('generate', lost)).toBeNull();
+});
+
+test('nothing runs in a folder that took the place of the one of all attempts, nor behind a link', async () => {
+  const root = temporaryFolder();
+  const work = join(root, 'work');
+  mkdirSync(work);
+  const { signal } = new AbortController();
+  const adapter = adapterIn(work);
+  expect((await adapter.generate(attemptOf('good one', adapter), signal)).kind).not.toBe('abandoned');
+  renameSync(work, join(root, 'work.old'));
+  symlinkSync(join(root, 'work.old'), work);
+  await expect(adapter.generate(attemptOf('good one', adapter), signal)).rejects.toMatchObject({
+    code: 'FILE_CHANGED',
+    hint: expect.stringContaining('Find out what') as string,
+  });
+  const next = adapterIn(work);
+  await expect(next.generate(attemptOf('good one', next), signal)).rejects.toMatchObject({
+    code: 'FILE_NOT_REGULAR',
+  });
 });

@@ -23,7 +23,7 @@ test('is none where the rules call what cut it infrastructure: one replacement, 
   const prompts = { a: 'killed-with zero', b: 'fails-with one', c: 'hangs-with one', d: 'good one' };
   const plan = await trial({
     ...COMMAND_PLAN,
-    runner: COMMAND_PLAN.runner.replace('wall_s: 5', 'wall_s: 1.5'),
+    runner: COMMAND_PLAN.runner.replace('wall_s: 5', 'wall_s: 4'),
     attempts,
     prompts,
   });

@@ -3,6 +3,7 @@ import { lstat, mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'nod
 import { join } from 'node:path';
 import { canonicalBytes } from '../../core/canonical-json.js';
 import type { Digest } from '../../core/digest.js';
+import { BoundbookError } from '../../core/errors.js';
 import { syncFolder, writeError, writeFileDurable } from '../../core/files.js';
 import type { JsonValue } from '../../core/json.js';
 import type { Stage } from '../../protocol/schema/signals.js';
@@ -42,6 +43,8 @@ export type StageBegins = 'new' | 'taken_over' | 'continued';
  */
 export class AttemptRooms {
   readonly #workFolder: string;
+  /** The folder of all attempts as the first one found it. */
+  #held: { readonly dev: bigint; readonly ino: bigint } | null = null;
 
   constructor(workFolder: string) {
     this.#workFolder = workFolder;
@@ -54,9 +57,11 @@ export class AttemptRooms {
   /**
    * Empty folders for a stage that nothing has written to before (F-83), and the mark that it begins.
    *
-   * @throws {BoundbookError} DISK_FULL or FILE_UNWRITABLE for a fault of the host
+   * @throws {BoundbookError} DISK_FULL or FILE_UNWRITABLE for a fault of the host; FILE_NOT_REGULAR or FILE_CHANGED when
+   * the folder of all attempts is a link, or another one than before
    */
   async open(request: RoomRequest): Promise<StageRoom | RoomDamage> {
+    await this.#hold();
     const home = this.home(request.attempt);
     let room: StageRoom | null = null;
     try {
@@ -144,6 +149,26 @@ export class AttemptRooms {
       if (found !== null) return `${names[i]} ${found}`;
     }
     return null;
+  }
+
+  /** A candidate that exchanges the folder of all attempts would have every later one run where it likes. */
+  async #hold(): Promise<void> {
+    const folder = this.#workFolder;
+    if (this.#held === null) await mkdir(folder, { recursive: true }).catch(() => undefined);
+    const found = await lstat(folder, { bigint: true }).catch(() => null);
+    if (found?.isDirectory() === true) {
+      this.#held ??= { dev: found.dev, ino: found.ino };
+      if (found.dev === this.#held.dev && found.ino === this.#held.ino) return;
+    }
+    const hint =
+      'Something that ran here removed it or put another in its place. Find out what, then run again.';
+    if (this.#held !== null)
+      throw new BoundbookError('FILE_CHANGED', `${folder} is not the folder that this run began with`, {
+        hint,
+      });
+    throw new BoundbookError('FILE_NOT_REGULAR', `${folder} is no folder of its own`, {
+      hint: 'Attempts run below it: remove the link, or whatever stands there. A workspace may lie on another disk as a whole.',
+    });
   }
 
   async #prepareHome(home: string, { stage, begins }: RoomRequest): Promise<void> {
