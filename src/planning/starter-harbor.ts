@@ -1,6 +1,6 @@
 /** The parts of a starting protocol that are Harbor's own. `check` names what stands in them for the user's dataset. */
 
-const TODO = 'task.digest in the lock.json of any trial of it';
+const WHERE_THE_DIGEST_STANDS = 'task.digest in the lock.json of any trial of it';
 
 export const HARBOR_TASKS = {
   declared: `# What is asked: one JSON object a line. \`id\` names the field that holds the task's id; \`count\` is checked.
@@ -8,8 +8,8 @@ export const HARBOR_TASKS = {
 # and copy \`task.digest\` from its lock.json.
 task_sets:
   dataset: { file: tasks/example.jsonl, id: id, count: 2 }`,
-  lines: `{"id":"first-task","folder":"first-task","digest":"${TODO}"}
-{"id":"second-task","folder":"second-task","digest":"${TODO}"}
+  lines: `{"id":"first-task","folder":"first-task","digest":"${WHERE_THE_DIGEST_STANDS}"}
+{"id":"second-task","folder":"second-task","digest":"${WHERE_THE_DIGEST_STANDS}"}
 `,
 } as const;
 
