@@ -117,7 +117,7 @@ function assertNew({ fold }: WriteBook, asked: Asked, due: Regrading['slots']): 
   );
   if (same === undefined) return;
   throw refused(
-    `these ${due.count} outputs were graded with this grader before, from entry ${same.seq} on`,
+    `these outputs were graded with this grader before, from entry ${same.seq} on`,
     'Nothing is new: boundbook report shows what it changed.',
   );
 }
